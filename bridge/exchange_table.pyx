@@ -12,7 +12,7 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 
 from bridge.c10.device cimport device_of
-from bridge.c10.reports cimport observed, outermost, report_shared, run_observed, unlikely
+from bridge.c10.reports cimport is_observed, outermost, report_shared, run_observed, unlikely
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, is_undefined, storage_flags
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
@@ -41,7 +41,7 @@ cdef int _from_object(void* obj, DLManagedTensorVersioned** out) noexcept:
     try:
         impl = (<Wrapper?><object>obj).impl
         if not is_undefined(impl) and storage_flags(impl) & READONLY and is_tvm_ffi(caller):
-            if unlikely(observed) and outermost():
+            if unlikely(is_observed()) and outermost():
                 impl = run_observed(
                     "exchange table", <object>obj, "DLPack tensor", _copied, (impl,))
             else:
@@ -49,7 +49,7 @@ cdef int _from_object(void* obj, DLManagedTensorVersioned** out) noexcept:
             out[0] = export_versioned(impl, DLPACK_IS_COPIED)
             return 0
         out[0] = export_versioned(impl, 0)
-        if unlikely(observed):
+        if unlikely(is_observed()):
             report_shared("exchange table", <object>obj, "DLPack tensor", _nbytes(<Wrapper>obj))
         return 0
     except BaseException as error:
@@ -64,7 +64,7 @@ def _copied(TensorImpl impl):
 cdef int _borrow_object(void* obj, DLTensor* out) noexcept:
     try:
         borrow((<Wrapper?><object>obj).impl, out)
-        if unlikely(observed):
+        if unlikely(is_observed()):
             report_shared("exchange table", <object>obj, "DLTensor", _nbytes(<Wrapper>obj))
         return 0
     except BaseException as error:
@@ -80,7 +80,7 @@ cdef int import_object(
     What a class's ``managed_tensor_to_py_object_no_sync`` does; it takes over `managed`.
     """
     try:
-        if unlikely(observed) and outermost():
+        if unlikely(is_observed()) and outermost():
             tensor = run_observed("exchange table", Label("DLPack tensor"), name, _imported,
                                   (own_versioned(managed), cls))
         else:

@@ -7,12 +7,12 @@ from bridge.at.tensor cimport wrap
 from bridge.c10.copy cimport reported_copy
 from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.python_api cimport make_immortal
-from bridge.c10.reports cimport observed, outermost, report_copy, run_observed, unlikely
+from bridge.c10.reports cimport is_observed, outermost, report_copy, run_observed, unlikely
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, is_undefined
 from bridge.exchange.import_tensor cimport import_tensor, tristate
 from bridge.exchange.conversion cimport remaining_copy, export_source
 from bridge.exchange.numpy cimport export_array, numpy_loaded, numpy_array_type
-from bridge.exchange.torch_api cimport is_torch_tensor, torch_c
+from bridge.exchange.torch_api cimport is_torch_tensor, torch_type
 from bridge.exchange.torch_export cimport export_torch
 from bridge.exchange.torch_import cimport clone_torch, import_torch
 from bridge.wrapper cimport Wrapper
@@ -46,9 +46,9 @@ def from_dlpack(x, *, device=None, copy=None):
     >>> bridge.from_dlpack(a, copy=True).data_ptr() == a.ctypes.data
     False
     """
-    if unlikely(observed) and outermost():
+    if unlikely(is_observed()) and outermost():
         return _watched_from_dlpack(x, device, copy)
-    if device is None and copy is None and Py_TYPE(x) == torch_c.tensor_type:
+    if device is None and copy is None and Py_TYPE(x) == torch_type():
         return wrap(import_torch(x, None))     # as import_tensor, one call less
     return wrap(import_tensor(x, device, copy))
 
@@ -75,7 +75,7 @@ def asarray(x, *, dtype=None, device=None, copy=None):
     >>> bridge.asarray(["one", b"two"]).tolist()
     [b'one', b'two']
     """
-    if unlikely(observed) and outermost():
+    if unlikely(is_observed()) and outermost():
         return run_observed("asarray", x, "at.Tensor", _as_array, (x, dtype, device, copy))
     return _as_array(x, dtype, device, copy)
 
@@ -127,7 +127,7 @@ def to_torch(x, *, copy=None, writable=False):
     (True, True)
     """
     tristate(copy)
-    if unlikely(observed) and outermost():
+    if unlikely(is_observed()) and outermost():
         return _watched_to_torch(x, copy, writable)
     if is_torch_tensor(x):
         return clone_torch(x) if copy is True else x
@@ -153,7 +153,7 @@ def to_numpy(x, *, copy=None):
     [7.0, 0.0, 0.0]
     """
     tristate(copy)
-    if unlikely(observed) and outermost():
+    if unlikely(is_observed()) and outermost():
         return _watched_to_numpy(x, copy)
     if numpy_loaded() and isinstance(x, numpy_array_type):
         return _copied(x) if copy is True else x
@@ -177,7 +177,7 @@ def to_jax(x, *, copy=None):
     Array([0., 0.], dtype=float32)
     """
     tristate(copy)
-    if unlikely(observed) and outermost():
+    if unlikely(is_observed()) and outermost():
         return run_observed("to_jax", x, "jax.Array", to_jax, (x,), {"copy": copy})
     return _export("jax")(x, copy)
 
@@ -196,7 +196,7 @@ def to_tensorflow(x, *, copy=None):
     <tf.Tensor: shape=(2,), dtype=float32, numpy=array([0., 0.], dtype=float32)>
     """
     tristate(copy)
-    if unlikely(observed) and outermost():
+    if unlikely(is_observed()) and outermost():
         return run_observed("to_tensorflow", x, "tf.Tensor", to_tensorflow, (x,), {"copy": copy})
     return _export("tensorflow")(x, copy)
 
@@ -215,7 +215,7 @@ def to_cupy(x, *, copy=None):
     array([0., 0.], dtype=float32)
     """
     tristate(copy)
-    if unlikely(observed) and outermost():
+    if unlikely(is_observed()) and outermost():
         return run_observed("to_cupy", x, "cupy.ndarray", to_cupy, (x,), {"copy": copy})
     return _export("cupy")(x, copy)
 
@@ -242,12 +242,12 @@ def convert(x, to, *, copy=None):
     if to == "numpy":
         return to_numpy(x, copy=copy)
     if to == "at" or to == "caffe2":
-        if unlikely(observed) and outermost():
+        if unlikely(is_observed()) and outermost():
             return run_observed("convert", x, f"{to}.Tensor", _wrapped, (x, to == "caffe2", copy))
         return _wrapped(x, to == "caffe2", copy)
     if not isinstance(to, str):
         raise ValueError(f"The name of a library is a string such as 'torch', not {to!r}.")
-    if unlikely(observed) and outermost():
+    if unlikely(is_observed()) and outermost():
         return run_observed("convert", x, to, convert, (x, to), {"copy": copy})
     return _export(to)(x, copy)
 

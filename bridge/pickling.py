@@ -9,7 +9,7 @@ from __future__ import annotations
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceNotMet
 from bridge.c10.raw_parts import byte_view, from_buffer, from_items, items_of, sized
-from bridge.c10.tensor_impl import UndefinedTensorImpl
+from bridge.c10.tensor_impl import UndefinedTensorImpl, unchanging
 from bridge.exchange.to_device import to_device
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ def reduced(tensor: Any, protocol: int) -> tuple[Any, ...]:
 
 def _parts(tensor: Any, protocol: int) -> tuple[Any, ...]:
     cls = type(tensor)
-    impl = tensor.unsafeGetTensorImpl()
+    impl = unchanging(tensor.unsafeGetTensorImpl())
     if not impl.defined():
         return _undefined, (cls,)
     device = impl.device()
@@ -44,7 +44,8 @@ def _parts(tensor: Any, protocol: int) -> tuple[Any, ...]:
     if not dtype.is_pod:
         return _items, (cls, sizes, dtype, items_of(impl))
     if str(device) not in ("cpu", "cuda_host"):
-        return _moved, (cls, bytes(byte_view(_on_host(impl))), sizes, dtype, str(device))
+        # (not bytes: torch.load takes no pickle of empty ones under its safe default)
+        return _moved, (cls, bytearray(byte_view(_on_host(impl))), sizes, dtype, str(device))
     buffer = byte_view(impl)
     if protocol >= 5:
         import pickle

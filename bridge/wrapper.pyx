@@ -12,8 +12,9 @@ from bridge.c10.array_ref cimport ArrayRef
 from bridge.c10.attribute cimport callable_attribute
 from bridge.c10.device cimport device_of
 from bridge.c10.handle cimport Handle
+from bridge.c10.python_api cimport FREE_THREADED, pointer, set_pointer, word64
 from bridge.c10.reports cimport (
-    observed,
+    is_observed,
     outermost,
     report_copy,
     report_shared,
@@ -25,11 +26,15 @@ from bridge.c10.storage cimport Storage
 from bridge.c10.tensor_impl cimport (
     FEW_DIMS,
     TensorImpl,
+    dtype_of,
     is_undefined,
+    nbytes_now,
+    ndim_of,
     read_sizes,
     sizes_ref_of,
     storage_of,
 )
+from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.array_interface_export cimport export_array_interface
 from bridge.exchange.arrow_export cimport arrow_array, arrow_device_array, arrow_schema
@@ -107,7 +112,7 @@ cdef class Wrapper(Handle):
         cdef int i, ndim
         if is_undefined(impl):
             impl.require_defined("Tensor.shape")
-        shape = PyTuple_New(impl.ndim)
+        shape = PyTuple_New(ndim_of(impl))
         read_sizes(impl, room, &sizes, &ndim)
         if sizes == NULL or PyTuple_GET_SIZE(shape) != ndim:
             # of many dimensions, or it was changed meanwhile: the garbage collector runs Python
@@ -121,16 +126,16 @@ cdef class Wrapper(Handle):
     def numel(self):
         """Return the number of elements."""
         self.impl.require_defined("Tensor.numel")
-        return self.impl.c_numel
+        return word64(&self.impl.c_numel)
 
     def itemsize(self):
         """Return the size of an element in bytes; 0 if the element type is not set."""
-        return self.impl.c_dtype.itemsize
+        return _type(self).itemsize
 
     def nbytes(self):
         """Return the size of all elements in bytes: ``numel() * itemsize()``."""
         self.impl.require_defined("Tensor.nbytes")
-        return self.impl.c_numel * self.impl.c_dtype.itemsize
+        return nbytes_now(self.impl)
 
     def storage(self):
         """Return the Storage, shared."""
@@ -156,7 +161,7 @@ cdef class Wrapper(Handle):
         >>> x.to_torch().fill_(7.0).data_ptr() == x.data_ptr(), x.tolist()
         (True, [7.0, 7.0, 7.0])
         """
-        if unlikely(observed) and outermost():
+        if unlikely(is_observed()) and outermost():
             return _watched(self, "to_torch", "torch.Tensor", Wrapper.to_torch,
                             {"copy": copy, "writable": writable})
         if copy is None and writable is False:
@@ -175,7 +180,7 @@ cdef class Wrapper(Handle):
         >>> x.tolist()
         [7.0, 0.0]
         """
-        if unlikely(observed) and outermost():
+        if unlikely(is_observed()) and outermost():
             return _watched(self, "numpy", "numpy.ndarray", Wrapper.numpy, {})
         return export_array(self.impl, "numpy")
 
@@ -186,7 +191,7 @@ cdef class Wrapper(Handle):
 
         Raises BufferError: as `numpy`. ValueError: ``copy=False``, and `dtype` needs a copy.
         """
-        if unlikely(observed) and outermost():
+        if unlikely(is_observed()) and outermost():
             return _watched(self, "__array__", "numpy.ndarray", Wrapper.__array__,
                             {"dtype": dtype, "copy": copy})
         tristate(copy)
@@ -225,7 +230,7 @@ cdef class Wrapper(Handle):
 
         Follows __dlpack__ of the Python array API standard, 2024.12.
         """
-        if unlikely(observed) and outermost():
+        if unlikely(is_observed()) and outermost():
             return _watched(
                 self, "__dlpack__", "DLPack capsule", Wrapper.__dlpack__,
                 {"stream": stream, "max_version": max_version, "dl_device": dl_device,
@@ -236,18 +241,16 @@ cdef class Wrapper(Handle):
     def __cuda_array_interface__(self):
         """The CUDA Array Interface, version 3; AttributeError if it is not CUDA memory."""
         interface = export_cuda_interface(self.impl)
-        if unlikely(observed):
-            report_shared("__cuda_array_interface__", self, "dict",
-                          self.impl.c_numel * self.impl.c_dtype.itemsize)
+        if unlikely(is_observed()):
+            report_shared("__cuda_array_interface__", self, "dict", nbytes_now(self.impl))
         return interface
 
     @property
     def __array_interface__(self):
         """NumPy's array interface, version 3; AttributeError if it is not host memory."""
         interface = export_array_interface(self.impl)
-        if unlikely(observed):
-            report_shared("__array_interface__", self, "dict",
-                          self.impl.c_numel * self.impl.c_dtype.itemsize)
+        if unlikely(is_observed()):
+            report_shared("__array_interface__", self, "dict", nbytes_now(self.impl))
         return interface
 
     def __array_function__(self, func, types, args, kwargs):
@@ -279,7 +282,7 @@ cdef class Wrapper(Handle):
 
         Follows the Arrow PyCapsule interface.
         """
-        if unlikely(observed) and outermost():
+        if unlikely(is_observed()) and outermost():
             return _watched(self, "__arrow_c_array__", "Arrow array", Wrapper.__arrow_c_array__,
                             {"requested_schema": requested_schema})
         return arrow_array(self.impl, requested_schema)
@@ -296,7 +299,7 @@ cdef class Wrapper(Handle):
         unknown = [name for name, value in kwargs.items() if value is not None]
         if unknown:
             raise NotImplementedError(f"__arrow_c_device_array__ has no option {unknown[0]!r}.")
-        if unlikely(observed) and outermost():
+        if unlikely(is_observed()) and outermost():
             return _watched(self, "__arrow_c_device_array__", "Arrow array",
                             Wrapper.__arrow_c_device_array__,
                             {"requested_schema": requested_schema})
@@ -304,7 +307,7 @@ cdef class Wrapper(Handle):
 
     def __bytes__(self):
         # bytes(x) would take a tensor of one int for a length
-        if unlikely(observed) and outermost():
+        if unlikely(is_observed()) and outermost():
             return _watched(self, "bytes", "bytes", Wrapper.__bytes__, {})
         view = memoryview(self)
         report_copy(view.nbytes, "bytes are a copy")
@@ -312,18 +315,22 @@ cdef class Wrapper(Handle):
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         fill_buffer(self.impl, self, buffer, flags)
-        if unlikely(observed):
+        if unlikely(is_observed()):
             report_shared("memoryview", self, "buffer", buffer.len)
 
     def __releasebuffer__(self, Py_buffer* buffer):
         release_buffer(buffer)
 
     def __len__(self):
+        cdef int64_t[FEW_DIMS] room
+        cdef int64_t* sizes
+        cdef int ndim
         cdef TensorImpl impl = self.impl
         impl.require_defined("len")
-        if impl.ndim == 0:
+        read_sizes(impl, room, &sizes, &ndim)
+        if ndim == 0:
             raise TypeError("A 0-d tensor has no len().")
-        return impl.c_sizes[0]
+        return impl.sizes_view()[0] if sizes == NULL else sizes[0]
 
     def __reduce_ex__(self, protocol):
         return reduced(self, protocol)
@@ -342,17 +349,16 @@ cdef PyObject* _dlpack(
     PyObject* self, PyObject** args, Py_ssize_t nargs, PyObject* names,
 ) except NULL:
     """Do as `Wrapper.__dlpack__`; NumPy's calls without reading the names."""
-    global _known_names
     if names != NULL and nargs == 0:
-        if names == _known_names:
-            if args[0] == Py_None and args[1] == Py_None and not unlikely(observed):
+        if names == <PyObject*>pointer(<void**>&_known_names):
+            if args[0] == Py_None and args[1] == Py_None and not unlikely(is_observed()):
                 capsule = dlpack_capsule(
                     (<Wrapper>self).impl, None, <object>args[2], None, None)
                 Py_INCREF(capsule)
                 return <PyObject*>capsule
-        elif _known_names == NULL and <tuple><object>names == _NAMES:
+        elif pointer(<void**>&_known_names) == NULL and <tuple><object>names == _NAMES:
             Py_INCREF(<object>names)
-            _known_names = names
+            set_pointer(<void**>&_known_names, names)
     return _any_dlpack(self, args, nargs, names)
 
 
@@ -364,8 +370,13 @@ cdef object _watched(object self, str call, str target, object method, dict argu
     return run_observed(call, self, target, method, (self,), arguments)
 
 
+cdef inline TypeMeta _type(Wrapper wrapper):
+    # (the argument counts a reference)
+    return <TypeMeta>dtype_of(wrapper.impl) if FREE_THREADED else wrapper.impl.c_dtype
+
+
 cdef object _dtype(object wrapper):
-    return (<Wrapper>wrapper).impl.c_dtype
+    return _type(<Wrapper>wrapper)
 
 
 cdef object _device(object wrapper):

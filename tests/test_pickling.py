@@ -3,6 +3,7 @@
 
 import base64
 import copy
+import io
 import pickle
 from typing import Any
 
@@ -216,6 +217,23 @@ def test_elements_that_do_not_fit_are_refused(sizes: Any, dtype: str, items: lis
     make, (_, _, _, _) = caffe2.empty((1,), "string").__reduce_ex__(5)
     with pytest.raises(c10.EnforceNotMet):
         make(caffe2.Tensor, sizes, c10.TypeMeta.Make(dtype), items)
+
+
+@pytest.mark.cuda
+@both_wrappers
+@pytest.mark.parametrize("sizes", [(2, 3), (0, 3), ()], ids=str)
+def test_torch_loads_what_was_on_a_device(wrap: type, sizes: tuple[int, ...]) -> None:
+    """By its safe default, and back to the device."""
+    x = wrap(at.ones(sizes, device=f"cuda:{torch.cuda.device_count() - 1}"))
+    file = io.BytesIO()
+    torch.save(x, file)
+    file.seek(0)
+    y = torch.load(file)
+    assert type(y) is wrap
+    assert (y.device(), y.sizes()) == (x.device(), sizes)
+    assert at.Tensor(y).tolist() == at.Tensor(x).tolist()
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(x, protocol)).device() == x.device()
 
 
 # Of version 0.1.0 before its modules moved: five tensors, by the module paths of that time.

@@ -24,7 +24,13 @@ CORE = (
 )
 # What the core suite needs besides the package, in the versions of constraints.txt.
 NEEDS = ("torch", "hypothesis", "ml_dtypes", "pytest", "pytest-randomly", "setuptools", "Cython")
-COPIED = ("bridge", "tests", "tools", "examples", "docs", "pyproject.toml", "setup.py", "README.md")
+# What constraints.txt cannot say, as its conditions do not know Pythons without the GIL: the last
+# releases with a wheel for one.
+LAST = {"3.13t": {"torch": "2.12.0", "ml_dtypes": "0.5.4", "hypothesis": "6.155.7"}}
+COPIED = (
+    *("bridge", "tests", "tools", "examples", "docs"),
+    *("pyproject.toml", "setup.py", "README.md", "LICENSE"),
+)
 ROOT = Path(__file__).parents[1]
 
 
@@ -65,6 +71,14 @@ def run(command: list[str], log: Path, **options: object) -> bool:
     return bool(done.returncode == 0)
 
 
+def constraints(version: str) -> str:
+    """Return the lines of constraints.txt as they are for one version."""
+    last = LAST.get(version, {})
+    pinned = (ROOT / "constraints.txt").read_text().splitlines()
+    kept = [line for line in pinned if line.partition("==")[0] not in last]
+    return "\n".join([*kept, *(f"{name}=={number}" for name, number in last.items()), ""])
+
+
 def try_version(version: str, folder: Path, tests: list[str]) -> str:
     """Return what came of one version, in words."""
     python = find(version)
@@ -77,8 +91,9 @@ def try_version(version: str, folder: Path, tests: list[str]) -> str:
     log.write_text(f"{python}\n")
     if not Path(own).exists() and not run([python, "-m", "venv", str(place / "venv")], log):
         return f"no virtual environment; see {log}"
+    (place / "constraints.txt").write_text(constraints(version))
     install = [own, "-m", "pip", "install", "--only-binary=:all:"]
-    install += ["--constraint", str(ROOT / "constraints.txt"), "numpy", "protobuf", *NEEDS]
+    install += ["--constraint", str(place / "constraints.txt"), "numpy", "protobuf", *NEEDS]
     if not run(install, log):
         return f"NumPy, torch or another package has no wheel; see {log}"
     for name in COPIED:

@@ -46,6 +46,8 @@ cdef TensorImpl basic_index(TensorImpl impl, object key):
     if foreign:
         # An __index__ may run any code, such as a resize of this tensor: index a snapshot.
         impl = views.alias(impl, CALLER)
+    else:
+        impl = seen(impl)
     if used > impl.ndim:
         raise EnforceIndexError(
             f"{used} indices are too many for {impl.ndim} dimensions.", CALLER)

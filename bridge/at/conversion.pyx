@@ -2,22 +2,29 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Conversions of at.Tensor: element types, devices, and values that are copied into a tensor."""
 
+from cpython.object cimport PyObject
+
 from bridge.c10.copy cimport requested_copy
-from bridge.c10.reports cimport observed, report_copy, unlikely
+from bridge.c10.reports cimport is_observed, report_copy, unlikely
 from bridge.c10.tensor_impl cimport (
     TensorImpl,
     allocatable,
     allocated,
     device_index_of,
     device_type_of,
+    dtype_of,
+    has_origin,
+    is_pod_now,
     is_undefined,
+    numel_of,
+    seen,
     snapshot,
 )
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.exchange.import_tensor cimport import_tensor
 from bridge.exchange.numpy cimport export_array
 from bridge.exchange.torch_api cimport is_torch_tensor
-from bridge.exchange.torch_export cimport export_torch, torch_operand
+from bridge.exchange.torch_export cimport export_torch, torch_computes, torch_operand
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.device import as_device
@@ -32,10 +39,10 @@ cdef int require_pod(TensorImpl impl, str caller) except -1:
 
     Such at.Tensors, of strings, come from bridge.asarray only; their elements can only be read.
     """
-    if not impl.c_dtype.c_is_pod and not is_undefined(impl):
+    if not is_pod_now(impl) and not is_undefined(impl):
         raise EnforceNotMet(
             f"{caller.rpartition('.')[2]} requires plain memory, and the elements are of "
-            f"{impl.c_dtype}. Use tolist(), or caffe2.Tensor.", caller, condition="dtype().is_pod")
+            f"{impl.dtype()}. Use tolist(), or caffe2.Tensor.", caller, condition="dtype().is_pod")
     return 0
 
 
@@ -59,20 +66,20 @@ cdef TensorImpl scalar(object value, TypeMeta dtype, str caller):
 
 cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller):
     """Return `src` if it has the type, else a row-major copy converted by torch or NumPy."""
-    cdef TensorImpl out
-    if src.c_dtype is dtype:
+    cdef TensorImpl out, given = src
+    if dtype_of(src) == <PyObject*>dtype:
         return src
+    src = seen(src)
     require_pod(src, caller)
     if not dtype.c_is_pod:
         raise EnforceNotMet(
             f"Plain memory cannot be converted to {dtype}.", caller, condition="T.is_pod")
-    target = dtype.torch
-    if target is not None and src.c_dtype.torch is not None:
+    if torch_computes(dtype) and torch_computes(src.c_dtype):
         try:
-            if src.origin is None:
-                torch_operand(src)      # which a snapshot would not keep for the next time
+            if not has_origin(given):
+                torch_operand(given)    # which a snapshot would not keep for the next time
             # torch runs Python, and meanwhile other threads: they may give `src` other sizes.
-            src = snapshot(src)
+            src = snapshot(given)
             out = allocated(src.c_sizes, src.ndim, dtype, allocatable(device_type_of(src)),
                             device_index_of(src), caller)
             export_torch(out).copy_(torch_operand(src))
@@ -90,7 +97,7 @@ cdef TensorImpl as_source(object value, TensorImpl target, str caller):
     if isinstance(value, Wrapper):
         return (<Wrapper>value).impl
     if isinstance(value, (bool, int, float, complex)):
-        return scalar(value, target.c_dtype, caller)
+        return scalar(value, <TypeMeta>dtype_of(target), caller)
     try:
         return import_tensor(value)
     except TypeError as error:
@@ -129,7 +136,7 @@ cdef TensorImpl convert_to(
 def _specified(one, dtype, device):
     """Return (dtype, device), replaced by those of `one`: a tensor, options, a type or a device."""
     if isinstance(one, Wrapper):
-        return (<Wrapper>one).impl.c_dtype, (<Wrapper>one).impl.device()
+        return (<Wrapper>one).impl.dtype(), (<Wrapper>one).impl.device()
     if is_torch_tensor(one):
         return one.dtype, one.device
     options = as_options(one)
@@ -138,6 +145,6 @@ def _specified(one, dtype, device):
 
 
 cdef TensorImpl _of_type(TensorImpl impl, TypeMeta dtype):
-    if unlikely(observed) and impl.c_dtype is not dtype and dtype.c_is_pod:
-        report_copy(impl.c_numel * dtype.itemsize, f"{impl.c_dtype} becomes {dtype}")
+    if unlikely(is_observed()) and dtype_of(impl) != <PyObject*>dtype and dtype.c_is_pod:
+        report_copy(numel_of(impl) * dtype.itemsize, f"{impl.dtype()} becomes {dtype}")
     return converted(impl, dtype, "Tensor.to")

@@ -5,7 +5,7 @@
 from libc.stdint cimport int64_t
 
 from bridge.at.conversion cimport require_pod
-from bridge.c10.layout cimport checked_mul
+from bridge.c10.layout cimport MAX_OFFSET, checked_mul, checked_numel
 from bridge.c10.tensor_impl cimport TensorImpl, seen
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10.wrapping cimport wrapped_mul
@@ -45,12 +45,15 @@ cdef int _rescale(TensorImpl out, TensorImpl impl) except -1:
             "whose elements have another size.", "Tensor.view", condition="stride(-1) == 1")
     if size < old:
         ratio = old // size
-        if checked_mul(impl.c_numel, ratio) < 0:
-            raise EnforceValueError("The number of elements does not fit an int64.", "Tensor.view")
         for i in range(last):
             out.c_strides()[i] = wrapped_mul(out.c_strides()[i], ratio)
-        out.c_sizes[last] *= ratio
+        out.c_sizes[last] = wrapped_mul(out.c_sizes[last], ratio)
+        # other sizes may be zero, and then those of the last dimension are as many as any
+        if checked_mul(impl.c_sizes[last], ratio) < 0 or checked_numel(out.c_sizes, impl.ndim) < 0:
+            raise EnforceValueError("The number of elements does not fit an int64.", "Tensor.view")
         out.offset *= ratio
+        if out.offset > MAX_OFFSET:
+            out.offset = 0      # there are no elements
     else:
         ratio = size // old
         uneven = impl.c_sizes[last] % ratio != 0 or impl.offset % ratio != 0

@@ -7,19 +7,27 @@ from libc.string cimport memset
 from bridge.at.conversion cimport as_source, converted, require_pod, scalar
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.device cimport host_accessible
-from bridge.c10.storage cimport owner_of
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     TensorImpl,
     allocated,
     device_type_of,
-    is_undefined,
+    dtype_of,
+    numel_of,
+    origin_of,
     seen,
 )
+from bridge.c10.type_meta cimport TypeMeta
 from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.import_tensor cimport import_tensor
-from bridge.exchange.torch_export cimport forward_operand, torch_operand
+from bridge.exchange.torch_export cimport (
+    as_bits,
+    each_once,
+    forward_operand,
+    torch_computes,
+    torch_operand,
+)
 
 from bridge.c10.errors import EnforceValueError
 from bridge.exchange.to_device import to_device
@@ -40,10 +48,10 @@ cdef int _copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
     if src.c_dtype is not dst.c_dtype:
         src = converted(src, dst.c_dtype, caller)
     if src.ndim == 0 and not host_accessible(device_type_of(dst)) \
-            and host_accessible(device_type_of(src)) and dst.c_dtype.torch is not None:
+            and host_accessible(device_type_of(src)) and torch_computes(dst.c_dtype):
         # Passed by value: the host would wait for a copy to the device.
         if dst.c_numel:
-            forward_operand(dst).fill_(torch_operand(src))
+            forward_operand(each_once(dst)).fill_(torch_operand(src))
         return 0
     if device_type_of(src) != device_type_of(dst) and src.c_numel != dst.c_numel:
         src = <TensorImpl>to_device(src, dst.device())
@@ -75,9 +83,9 @@ cdef int fill(TensorImpl dst, object value) except -1:
     cdef TensorImpl src
     dst.require_defined("Tensor.fill_")
     if isinstance(value, (bool, int, float, complex)):
-        src = scalar(value, dst.c_dtype, "Tensor.fill_")
+        src = scalar(value, <TypeMeta>dtype_of(dst), "Tensor.fill_")
     else:
-        src = as_source(value, dst, "Tensor.fill_")
+        src = seen(as_source(value, dst, "Tensor.fill_"))
         if src.c_numel != 1 or src.ndim != 0:
             raise EnforceValueError(
                 f"fill_ takes a number or a 0-d tensor, not sizes {src.sizes().vec()}. Use "
@@ -90,8 +98,7 @@ cdef int zero(TensorImpl dst) except -1:
     cdef char* to
     cdef TensorImpl src
     dst = seen(dst)
-    _keep = owner_of(dst.storage) if not is_undefined(dst) else None
-    to = dst.data("Tensor.zero_")
+    _keep = dst.held(&to, "Tensor.zero_")
     require_pod(dst, "Tensor.zero_")
     dst.writable("Tensor.zero_")
     if dst.c_numel == 0:
@@ -101,7 +108,8 @@ cdef int zero(TensorImpl dst) except -1:
         memset(to, 0, dst.c_numel * dst.c_dtype.itemsize)
         return 0
     if not host_accessible(device_type_of(dst)):
-        forward_operand(dst).zero_()
+        dst = each_once(dst)
+        forward_operand(dst if torch_computes(dst.c_dtype) else as_bits(dst)).zero_()
         return 0
     src = allocated(dst.c_sizes, 0, dst.c_dtype, DL_CPU, 0, "Tensor.zero_")
     memset(src.data("Tensor.zero_"), 0, dst.c_dtype.itemsize)
@@ -112,11 +120,11 @@ cdef int zero(TensorImpl dst) except -1:
 cpdef write_back(TensorImpl impl, tensor):
     """Copy `tensor`, which torch changed, into `impl` if it does not share the memory of `impl`."""
     cdef TensorImpl back
-    if impl.c_numel == 0 or impl.origin is tensor:
+    if numel_of(impl) == 0 or origin_of(impl) is tensor:
         return
     if tensor.data_ptr() == <size_t>impl.data("Tensor"):
         return
     back = import_tensor(tensor)
+    impl = seen(impl)
     if back.c_dtype is impl.c_dtype:
-        impl = seen(impl)
         copy_elements(impl, views.expand(back, impl.c_sizes, impl.ndim, "Tensor"), "Tensor")

@@ -2,12 +2,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Factories: at.empty, zeros, ones, full, their variants, and at.from_blob."""
 
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
 
 from bridge.at.basic_indexing cimport is_integer
 from bridge.at.element_writes cimport fill, zero
 from bridge.at.tensor cimport wrap
-from bridge.c10.dims cimport Dims, parse_dims, require_numel
+from bridge.c10.dims cimport Dims, parse_dims, require_nbytes, require_numel
 from bridge.c10.device cimport Device, device_of, host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides, extent
 from bridge.c10.storage cimport (
@@ -26,6 +26,7 @@ from bridge.c10.tensor_impl cimport (
     device_index_of,
     device_type_of,
     new_pair,
+    seen,
     storage_flags,
     storage_of,
 )
@@ -213,6 +214,7 @@ cdef TensorImpl _like(object source, object options, object dtype, object device
     cdef _Where where
     impl = (<Wrapper>source).impl if isinstance(source, Wrapper) else import_tensor(source)
     impl.require_defined(caller)
+    impl = seen(impl)
     where = _where(options, dtype, device, False, impl)
     return allocated(impl.c_sizes, impl.ndim, where.dtype, where.device_type,
                      where.device_index, caller)
@@ -292,8 +294,9 @@ def empty_strided(size, stride, options=None, *, dtype=None, device=None, pinned
             raise EnforceValueError(
                 f"Strides of new memory must not be negative: {strides.data[i]}.",
                 "at.empty_strided", condition="stride >= 0")
-    if numel and extent(sizes.data, strides.data, sizes.n, &low, &high) != 0:
+    if numel and extent(sizes.data, strides.data, sizes.n, &low, &high) != 0 or high == INT64_MAX:
         raise EnforceValueError("The strides reach beyond an int64.", "at.empty_strided")
+    require_nbytes(numel, where.dtype.itemsize, "at.empty_strided")
     n = high + 1
     impl = allocated(&n, 1, where.dtype, where.device_type, where.device_index,
                      "at.empty_strided")
@@ -352,8 +355,9 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
             raise EnforceValueError(
                 f"Strides over external memory must not be negative: {steps.data[i]}.", caller,
                 condition="stride >= 0")
-    if numel and extent(dims.data, steps.data, dims.n, &low, &high) != 0:
+    if numel and extent(dims.data, steps.data, dims.n, &low, &high) != 0 or high == INT64_MAX:
         raise EnforceValueError("The strides reach beyond an int64.", caller)
+    require_nbytes(numel, where.dtype.itemsize, caller)
     nbytes = checked_mul(high + 1, where.dtype.itemsize)
     if nbytes < 0:
         raise EnforceValueError("The number of bytes does not fit an int64.", caller)

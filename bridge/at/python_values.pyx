@@ -12,6 +12,7 @@ from libc.stdint cimport (
     uint32_t,
     uint64_t,
 )
+from libc.string cimport memcpy
 
 from bridge.at.conversion cimport as_source, require_pod
 from bridge.c10.copy cimport contiguous_copy
@@ -26,9 +27,10 @@ from bridge.c10.tensor_impl cimport (
     storage_flags,
 )
 from bridge.c10.type_meta cimport TypeMeta
+from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DL_BOOL, DL_FLOAT, DL_INT, DL_UINT
 from bridge.exchange.numpy cimport export_array
-from bridge.exchange.torch_export cimport torch_operand
+from bridge.exchange.torch_export cimport torch_computes, torch_operand
 
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceBufferError, EnforceNotMet, EnforceValueError
@@ -45,38 +47,63 @@ cdef frozenset _PLAIN = frozenset((
     "float32", "float64", "complex64", "complex128"))
 
 
+cdef union Number:
+    int8_t int8
+    int16_t int16
+    int32_t int32
+    int64_t int64
+    uint8_t uint8
+    uint16_t uint16
+    uint32_t uint32
+    uint64_t uint64
+    float float32
+    double float64
+    char[16] bytes              # of the largest element
+
+
 def item(TensorImpl impl):
     """Return the only element as a Python number; see at.Tensor.item."""
-    cdef char* at = impl.data("Tensor.item")
-    cdef TypeMeta dtype = impl.c_dtype
+    cdef char* at
+    cdef Number number
+    cdef TypeMeta dtype
+    impl = seen(impl)
+    _keep = impl.held(&at, "Tensor.item")
+    dtype = impl.c_dtype
     if impl.c_numel != 1:
         raise EnforceValueError(
             f"item() requires exactly one element, and there are {impl.c_numel}. "
             "Use tolist().", "Tensor.item", condition="numel() == 1")
     if dtype.c_is_pod and host_accessible(device_type_of(impl)) and dtype.c_dlpack.lanes == 1:
+        # Copied, as the address may be misaligned: that of bytes viewed as other elements is.
+        if dtype.itemsize == 8:
+            memcpy(&number, at, 8)
+        elif dtype.itemsize == 4:
+            memcpy(&number, at, 4)
+        else:
+            memcpy(&number, at, dtype.itemsize)
         code, bits = dtype.c_dlpack.code, dtype.c_dlpack.bits
         if code == DL_FLOAT and bits == 64:
-            return (<double*>at)[0]
+            return number.float64
         if code == DL_FLOAT and bits == 32:
-            return <double>(<float*>at)[0]
+            return <double>number.float32
         if code == DL_BOOL:
-            return at[0] != 0
+            return number.uint8 != 0
         if code == DL_INT and bits == 64:
-            return (<int64_t*>at)[0]
+            return number.int64
         if code == DL_INT and bits == 32:
-            return (<int32_t*>at)[0]
+            return number.int32
         if code == DL_INT and bits == 16:
-            return (<int16_t*>at)[0]
+            return number.int16
         if code == DL_INT and bits == 8:
-            return (<int8_t*>at)[0]
+            return number.int8
         if code == DL_UINT and bits == 64:
-            return (<uint64_t*>at)[0]
+            return number.uint64
         if code == DL_UINT and bits == 32:
-            return (<uint32_t*>at)[0]
+            return number.uint32
         if code == DL_UINT and bits == 16:
-            return (<uint16_t*>at)[0]
+            return number.uint16
         if code == DL_UINT and bits == 8:
-            return (<uint8_t*>at)[0]
+            return number.uint8
     listed = _listed(impl, "Tensor.item")
     while isinstance(listed, list):
         listed = listed[0]
@@ -90,26 +117,47 @@ def tolist(TensorImpl impl):
 
 
 cdef object _nested(list items, const int64_t* sizes, int ndim):
-    cdef int64_t i, step
+    """Return `items` in nested lists; without recursion, as there may be very many dimensions."""
+    cdef int64_t i, size, n = 1
+    cdef int d
     if ndim == 0:
         return items[0]
-    if ndim == 1:
-        return items
-    step = len(items) // sizes[0] if sizes[0] else 0
-    return [_nested(items[i * step:(i + 1) * step], sizes + 1, ndim - 1) for i in range(sizes[0])]
+    for d in range(ndim):
+        if sizes[d] == 0:
+            ndim = d + 1        # these lists are empty
+            break
+    for d in range(ndim - 1):
+        n *= sizes[d]
+    for d in range(ndim - 1, 0, -1):
+        size = sizes[d]
+        items = [items[i * size:(i + 1) * size] for i in range(n)]
+        n //= sizes[d - 1]
+    return items
+
+
+cdef TensorImpl _flat(TensorImpl impl, str caller):
+    """Return the elements in one dimension: a view if the strides allow it, else a copy."""
+    cdef int64_t n = impl.c_numel
+    return views.view(
+        impl if impl.flags & CONTIGUOUS else contiguous_copy(impl, caller), &n, 1, caller)
 
 
 cdef object _listed(TensorImpl impl, str caller):
-    cdef TypeMeta dtype = impl.c_dtype
+    cdef TypeMeta dtype
     impl = seen(impl)
+    dtype = impl.c_dtype
     if not dtype.c_is_pod:
         if not impl.flags & CONTIGUOUS:
             require_pod(impl, caller)
         items = (<Elements?>owner_of(impl.storage)).items if impl.c_numel else []
         return _nested(items[impl.offset:impl.offset + impl.c_numel], impl.c_sizes, impl.ndim)
+    if impl.c_numel == 0:
+        return _nested([], impl.c_sizes, impl.ndim)     # of sizes that NumPy may not count
     if not host_accessible(device_type_of(impl)):
         impl = <TensorImpl>to_device(impl, Device("cpu"))
-    if dtype.name == "complex32" or dtype.name.endswith("_x2") or impl.ndim > NUMPY_NDIM:
+    if impl.ndim > NUMPY_NDIM:
+        return _nested(_listed(_flat(impl, caller), caller), impl.c_sizes, impl.ndim)
+    if dtype.name == "complex32" or dtype.name.endswith("_x2"):
         try:
             return torch_operand(impl).tolist()
         except RuntimeError as error:
@@ -131,6 +179,7 @@ def equal(TensorImpl a, other):
     """Return whether `other` has the same sizes and elements; see at.Tensor.equal."""
     cdef TensorImpl b = as_source(other, a, "Tensor.equal")
     cdef int i
+    a, b = seen(a), seen(b)
     a.data("Tensor.equal")
     b.data("Tensor.equal")
     if not a.c_dtype.c_is_pod or not b.c_dtype.c_is_pod:
@@ -143,7 +192,10 @@ def equal(TensorImpl a, other):
             return False
     if a.c_numel == 0:
         return True
-    if a.c_dtype.torch is None or b.c_dtype.torch is None:
+    b = _where(b, a, other)
+    if a.ndim > NUMPY_NDIM:     # of which torch compares up to 64
+        a, b = _flat(a, "Tensor.equal"), _flat(b, "Tensor.equal")
+    if not torch_computes(a.c_dtype) or not torch_computes(b.c_dtype):
         return _equal_in_numpy(a, b)
     try:
         mine, theirs = torch_operand(a), torch_operand(b)
@@ -152,21 +204,50 @@ def equal(TensorImpl a, other):
     return bool((mine == theirs).all())
 
 
+cdef TensorImpl _where(TensorImpl b, TensorImpl a, object other):
+    """Return `b`, what `other` was imported as, where it can be compared with `a`.
+
+    Numbers and lists are copied to the device of `a`. Raises EnforceNotMet: a tensor on another.
+    """
+    cdef bint here = host_accessible(device_type_of(b))
+    if here and host_accessible(device_type_of(a)) or b.device() == a.device():
+        return b
+    if here and isinstance(other, (bool, int, float, complex, list, tuple)):
+        return <TensorImpl>to_device(b, a.device())
+    raise EnforceNotMet(
+        f"The tensors are on {a.device()} and {b.device()}. Copy one to the other's device first, "
+        f"as with x.to({str(a.device())!r}).", "Tensor.equal",
+        condition="device() == other.device()")
+
+
 cdef bint _equal_in_numpy(TensorImpl a, TensorImpl b) except -1:
     return bool((export_array(a, "Tensor.equal") == export_array(b, "Tensor.equal")).all())
+
+
+cdef int64_t _n_lists(TensorImpl impl) noexcept:
+    """Return how many innermost lists the nested lists of a tensor without elements have."""
+    cdef int64_t n = 1
+    cdef int i
+    if impl.c_numel == 0:
+        for i in range(impl.ndim):
+            if impl.c_sizes[i] == 0:
+                break
+            n *= impl.c_sizes[i]
+    return n
 
 
 def to_repr(TensorImpl impl):
     """Return the repr of an at.Tensor: its elements as nested lists, type and device."""
     if is_undefined(impl):
         return "at.Tensor()"
+    impl = seen(impl)
     try:
         impl.data("Tensor.__repr__")
     except EnforceNotMet as error:
         return (f"at.Tensor(<{error.message}>, sizes={impl.sizes().vec()}, "
                 f"dtype={impl.c_dtype})")
     values = "..."
-    if impl.c_numel <= MAX_REPR and impl.ndim <= 64:
+    if impl.c_numel <= MAX_REPR and _n_lists(impl) <= MAX_REPR and impl.ndim <= 64:
         try:
             values = repr(tolist(impl))
         except (ImportError, TypeError, BufferError):

@@ -11,8 +11,26 @@ from bridge.c10.integers cimport to_int64
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides
-from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install, new_storage
-from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, allocated, seen
+from bridge.c10.storage cimport (
+    EXTERNAL,
+    READONLY,
+    Storage,
+    flags_of,
+    install,
+    nbytes_of,
+    new_storage,
+    set_flags,
+)
+from bridge.c10.tensor_impl cimport (
+    OWN_ORIGIN,
+    TensorImpl,
+    allocated,
+    former,
+    seen,
+    set_impl_flags,
+    set_offset,
+    storage_of,
+)
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10 cimport views
 from bridge.exchange.import_tensor cimport import_tensor
@@ -38,10 +56,11 @@ cdef int resize(TensorImpl impl, Dims dims) except -1:
         raise EnforceValueError(
             f"The size in bytes of {numel} elements of {impl.c_dtype} does not fit an int64.",
             "Tensor.resize_")
-    if needed > storage.c_nbytes:
-        if storage.flags & EXTERNAL:
+    _former = former(impl)      # released on return
+    if needed > nbytes_of(storage):
+        if flags_of(storage) & EXTERNAL:
             raise EnforceNotMet(
-                f"Memory from outside the bridge cannot grow from {storage.c_nbytes} bytes to "
+                f"Memory from outside the bridge cannot grow from {nbytes_of(storage)} bytes to "
                 f"{needed}. Use clone() first.",
                 "Tensor.resize_", condition="nbytes() <= storage().nbytes()")
         bigger = _grown(storage, needed)
@@ -52,7 +71,7 @@ cdef int resize(TensorImpl impl, Dims dims) except -1:
 
 cdef TensorImpl _grown(Storage storage, int64_t nbytes):
     """Return a uint8 tensor of `nbytes` in new memory, which starts with the bytes of `storage`."""
-    cdef int64_t old = storage.c_nbytes
+    cdef int64_t old = nbytes_of(storage)
     cdef TypeMeta byte = as_type("uint8")
     cdef TensorImpl out = allocated(
         &nbytes, 1, byte, storage.device_type, storage.device_index, "Tensor.resize_")
@@ -68,6 +87,7 @@ cdef int set_source(
 ) except -1:
     """Share the memory of `source`; see at.Tensor.set_."""
     cdef TensorImpl src
+    cdef Storage empty
     cdef Dims sizes
     cdef int64_t offset = to_int64(storage_offset, "Tensor.set_")
     cdef int64_t none = 0
@@ -78,11 +98,13 @@ cdef int set_source(
             "storage_offset and stride require a size.",
             "Tensor.set_", condition="size is not None")
     if source is None:
+        empty = new_storage(impl.storage.device_type, impl.storage.device_index)
+        _former = former(impl)      # released on return
         impl.set_contiguous(&none, 1, 0)
-        impl.offset = 0
-        impl.set_storage(new_storage(impl.storage.device_type, impl.storage.device_index))
+        set_offset(impl, 0)
+        impl.set_storage(empty)
         return 0
-    src = seen(_source(source, impl.c_dtype))
+    src = _source(source, impl.c_dtype)
     if (src.storage.device_type != impl.storage.device_type
             or src.storage.device_index != impl.storage.device_index) and not (
                 host_accessible(src.storage.device_type)
@@ -91,11 +113,12 @@ cdef int set_source(
     if size is not None:
         sizes = parse_dims(size, "Tensor.set_")
         src = _strided(src, sizes, offset, stride)
+    _former = former(impl)
     impl.set_strided(src.c_sizes, src.c_strides(), src.ndim, src.c_numel)
-    impl.offset = src.offset
+    set_offset(impl, src.offset)
     impl.set_storage(src.storage)
     if not src.flags & OWN_ORIGIN:
-        impl.flags &= ~OWN_ORIGIN
+        set_impl_flags(impl, impl.flags & ~OWN_ORIGIN)
         impl.origin = src.origin
     return 0
 
@@ -113,11 +136,11 @@ cdef TensorImpl _source(object source, TypeMeta dtype):
     cdef Storage storage
     if isinstance(source, Storage):
         storage = <Storage>source
-        if storage.c_dtype and not storage.c_dtype.c_is_pod:
-            raise EnforceNotMet(
-                f"A Storage of {storage.c_dtype} is not plain memory.", "Tensor.set_")
-        return over_storage(storage, dtype, storage.c_nbytes // dtype.itemsize)
-    src = (<Wrapper>source).impl if isinstance(source, Wrapper) else import_tensor(source)
+        kept = storage.dtype()
+        if kept and not kept.is_pod:
+            raise EnforceNotMet(f"A Storage of {kept} is not plain memory.", "Tensor.set_")
+        return over_storage(storage, dtype, nbytes_of(storage) // dtype.itemsize)
+    src = seen((<Wrapper>source).impl if isinstance(source, Wrapper) else import_tensor(source))
     src.require_defined("Tensor.set_")
     if src.c_dtype is not dtype:
         raise EnforceTypeError(
@@ -130,6 +153,7 @@ cdef TensorImpl _source(object source, TypeMeta dtype):
 cdef TensorImpl _strided(TensorImpl src, Dims sizes, int64_t offset, object stride):
     """Return a view of the storage of `src`; row-major if `stride` is None."""
     cdef Dims strides
+    require_numel(sizes.data, sizes.n, "Tensor.set_")
     if stride is None:
         strides = parse_dims((0,) * sizes.n, "Tensor.set_")
         contiguous_strides(sizes.data, strides.data, sizes.n)
@@ -144,12 +168,16 @@ cdef TensorImpl _strided(TensorImpl src, Dims sizes, int64_t offset, object stri
 
 def mark_readonly(TensorImpl impl):
     """Make the memory of `impl` read-only for all tensors that share its Storage."""
-    impl.storage.flags |= READONLY
+    cdef Storage storage = storage_of(impl)
+    with cython.critical_section(storage):
+        set_flags(storage, storage.flags | READONLY)
 
 
 def mark_owned(TensorImpl impl):
     """Mark the memory of `impl`, the new result of an operation, as owned by the bridge alone."""
-    impl.storage.flags &= ~EXTERNAL
+    cdef Storage storage = storage_of(impl)
+    with cython.critical_section(storage):
+        set_flags(storage, storage.flags & ~EXTERNAL)
 
 
 cpdef TensorImpl import_result(object tensor):
@@ -167,5 +195,6 @@ cpdef TensorImpl import_result(object tensor):
 @cython.critical_section
 def set_metadata(TensorImpl impl, TensorImpl view):
     """Set the sizes, strides and offset of `impl` to those of `view`, of the same Storage."""
+    _former = former(impl)      # released on return
     impl.set_strided(view.c_sizes, view.c_strides(), view.ndim, view.c_numel)
-    impl.offset = view.offset
+    set_offset(impl, view.offset)

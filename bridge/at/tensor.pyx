@@ -18,7 +18,8 @@ from bridge.c10.dims cimport Dims, parse_dims, parse_dims_args, wrap_dim
 from bridge.c10.integers cimport to_int64
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.handle cimport Handle
-from bridge.c10.reports cimport observed, outermost, report_shared, run_observed, unlikely
+from bridge.c10.python_api cimport word8, word32, word64
+from bridge.c10.reports cimport is_observed, outermost, report_shared, run_observed, unlikely
 from bridge.c10.slots cimport (
     MAX_CACHED,
     add_to_class,
@@ -33,7 +34,15 @@ from bridge.c10.slots cimport (
     untrack,
 )
 from bridge.c10.storage cimport READONLY
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, is_undefined, seen, storage_flags
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    is_pod_now,
+    is_undefined,
+    nbytes_now,
+    seen,
+    storage_flags,
+)
 from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DLManagedTensorVersioned, DLPackExchangeAPI
 from bridge.exchange_table cimport exchange_table, import_object
@@ -42,6 +51,7 @@ from bridge.wrapper cimport Wrapper, inherit_metadata
 from bridge.at import python_values
 from bridge.at.rounding import rounded
 from bridge.at.torch_call import TorchRunner
+from bridge.c10.device import DeviceType, as_device
 from bridge.c10.errors import (
     EnforceBufferError,
     EnforceNotMet,
@@ -190,17 +200,17 @@ cdef class Tensor(Wrapper):
     def ndim(self):
         """The number of dimensions; the same as `dim()`."""
         self.impl.require_defined("Tensor.ndim")
-        return self.impl.ndim
+        return word32(&self.impl.ndim)
 
     def dim(self):
         """Return the number of dimensions."""
         self.impl.require_defined("Tensor.dim")
-        return self.impl.ndim
+        return word32(&self.impl.ndim)
 
     def storage_offset(self):
         """Return the position of the first element in the storage, in elements."""
         self.impl.require_defined("Tensor.storage_offset")
-        return self.impl.offset
+        return word64(&self.impl.offset)
 
     def is_contiguous(self, memory_format=None):
         """Return whether the elements are stored row-major without gaps.
@@ -210,7 +220,7 @@ cdef class Tensor(Wrapper):
         self.impl.require_defined("Tensor.is_contiguous")
         if memory_format is not None:
             return torch_runner.method("is_contiguous", self, memory_format=memory_format)
-        return (self.impl.flags & CONTIGUOUS) != 0
+        return (word8(&self.impl.flags) & CONTIGUOUS) != 0
 
     def data_ptr(self):
         """Return the address of the first element; 0 if there are no elements.
@@ -218,7 +228,7 @@ cdef class Tensor(Wrapper):
         Raises EnforceNotMet: the memory is gone, as after torch resized a storage that it lent.
         """
         cdef char* address = self.impl.data("Tensor.data_ptr")
-        return <uintptr_t>address if self.impl.c_numel else 0
+        return <uintptr_t>address if word64(&self.impl.c_numel) else 0
 
     @property
     def readonly(self):
@@ -280,7 +290,7 @@ cdef class Tensor(Wrapper):
             raise EnforceNotMet(
                 f"There are {sizes.n} sizes, but {strides.n} strides.", "Tensor.as_strided",
                 condition="len(size) == len(stride)")
-        offset = self.impl.offset if storage_offset is None else \
+        offset = word64(&self.impl.offset) if storage_offset is None else \
             to_int64(storage_offset, "Tensor.as_strided")
         return wrap(views.as_strided(
             self.impl, sizes.data, strides.data, sizes.n, offset, "Tensor.as_strided"))
@@ -307,14 +317,16 @@ cdef class Tensor(Wrapper):
 
         Raises EnforceNotMet: there are more than two dimensions.
         """
+        cdef TensorImpl impl
         self.impl.require_defined("Tensor.t")
-        if self.impl.ndim > 2:
+        impl = seen(self.impl)
+        if impl.ndim > 2:
             raise EnforceNotMet(
-                f"t() takes at most two dimensions, and there are {self.impl.ndim}. "
+                f"t() takes at most two dimensions, and there are {impl.ndim}. "
                 "Use transpose(a, b) or permute().", "Tensor.t", condition="dim() <= 2")
-        if self.impl.ndim < 2:
-            return wrap(views.alias(self.impl, "Tensor.t"))
-        return wrap(views.transpose(self.impl, 0, 1, "Tensor.t"))
+        if impl.ndim < 2:
+            return wrap(views.alias(impl, "Tensor.t"))
+        return wrap(views.transpose(impl, 0, 1, "Tensor.t"))
 
     def select(self, dim, index):
         """Return a view at `index` of dimension `dim`, without that dimension.
@@ -468,11 +480,11 @@ cdef class Tensor(Wrapper):
         cdef int64_t i
         cdef TensorImpl impl
         self.impl.require_defined("Tensor.__iter__")
-        if self.impl.ndim == 0:
+        impl = seen(self.impl)
+        if impl.ndim == 0:
             raise EnforceTypeError(
                 "A 0-d tensor cannot be iterated over; use item().",
                 "Tensor.__iter__", condition="dim() > 0")
-        impl = seen(self.impl)
         return iter([wrap(views.select(impl, 0, i, "Tensor.__iter__"))
                      for i in range(impl.c_sizes[0])])
 
@@ -495,7 +507,7 @@ cdef class Tensor(Wrapper):
         self.impl.require_defined("Tensor.contiguous")
         if memory_format is not None:
             return torch_runner.method("contiguous", self, memory_format=memory_format)
-        if self.impl.flags & CONTIGUOUS:
+        if word8(&self.impl.flags) & CONTIGUOUS:
             return self
         return wrap(contiguous_copy(self.impl, "Tensor.contiguous"))
 
@@ -548,7 +560,7 @@ cdef class Tensor(Wrapper):
         available.
         """
         cdef TensorImpl impl
-        if unlikely(observed) and outermost():
+        if unlikely(is_observed()) and outermost():
             return run_observed("to", self, "at.Tensor", Tensor.to, (self, *args), {
                 "copy": copy, "non_blocking": non_blocking, "dtype": dtype, "device": device,
                 "other": other})
@@ -562,9 +574,19 @@ cdef class Tensor(Wrapper):
     def cuda(self, device=None):
         """Return a copy on a CUDA device, by default the current one; this tensor if it is there.
 
-        Raises EnforceNotMet: the device is not available.
+        `device`: a CUDA device or its number. Raises EnforceNotMet: the device is not available.
+        Also a ValueError: it is not a CUDA device.
         """
-        return self.to("cuda" if device is None else device)
+        if device is None:
+            return self.to("cuda")
+        if isinstance(device, int) and not isinstance(device, (bool, DeviceType)):
+            device = f"cuda:{device}"
+        place = as_device(device)
+        if place.type != DeviceType.CUDA:
+            raise EnforceValueError(
+                f"cuda() takes a CUDA device, and not {place}. Use to().", "Tensor.cuda",
+                condition="device.type() == CUDA")
+        return self.to(place)
 
     def pin_memory(self):
         """Return a copy in page-locked host memory; this tensor if it is there already.
@@ -607,10 +629,12 @@ cdef class Tensor(Wrapper):
         return python_values.equal(self.impl, other)
 
     def __bool__(self):
+        cdef int64_t n
         self.impl.require_defined("Tensor.__bool__")
-        if self.impl.c_numel != 1:
+        n = word64(&self.impl.c_numel)
+        if n != 1:
             raise EnforceValueError(
-                f"The truth value of {self.impl.c_numel} elements is ambiguous. Use any() or "
+                f"The truth value of {n} elements is ambiguous. Use any() or "
                 "all().", "Tensor.__bool__", condition="numel() == 1")
         return bool(python_values.item(self.impl))
 
@@ -624,12 +648,14 @@ cdef class Tensor(Wrapper):
         return complex(python_values.item(self.impl))
 
     def __index__(self):
+        cdef TensorImpl impl
         self.impl.require_defined("Tensor.__index__")
-        value = python_values.item(self.impl) if self.impl.c_numel == 1 else None
+        impl = seen(self.impl)
+        value = python_values.item(impl) if impl.c_numel == 1 else None
         if not isinstance(value, int):
             raise EnforceTypeError(
                 "Only a tensor of one integer is an index; this one has "
-                f"{self.impl.c_numel} elements of {self.impl.c_dtype}.", "Tensor.__index__")
+                f"{impl.c_numel} elements of {impl.c_dtype}.", "Tensor.__index__")
         return int(value)
 
     def __contains__(self, value):
@@ -841,7 +867,7 @@ cdef TensorImpl _squeezed(TensorImpl impl, object dims):
     """Return a view without those of `dims` that have size one."""
     cdef TensorImpl out = views.alias(impl, "Tensor.squeeze")
     for dim in sorted(
-            {wrap_dim(to_int64(dim, "Tensor.squeeze"), impl.ndim, "Tensor.squeeze")
+            {wrap_dim(to_int64(dim, "Tensor.squeeze"), out.ndim, "Tensor.squeeze")
              for dim in dims}, reverse=True):
         out = views.squeeze(out, dim, False, "Tensor.squeeze")
     return out
@@ -862,18 +888,17 @@ cdef TensorImpl _impl_for_at(object source):
             f"{type(source).__name__}. bridge.from_dlpack(x) takes tensors of any framework, "
             "at.tensor(data) takes numbers.", "at.Tensor")
     impl = (<Wrapper>source).impl
-    if is_undefined(impl) or (
-            impl.c_dtype.c_is_pod and impl.storage_initialized()):
-        if unlikely(observed):
-            report_shared("at.Tensor", source, "at.Tensor", impl.c_numel * impl.c_dtype.itemsize)
+    if is_undefined(impl) or (is_pod_now(impl) and impl.storage_initialized()):
+        if unlikely(is_observed()):
+            report_shared("at.Tensor", source, "at.Tensor", nbytes_now(impl))
         return impl
-    if not impl.c_dtype:
+    if not impl.dtype():
         raise EnforceNotMet(
             "The caffe2.Tensor has no element type yet. Call mutable_data(T) on it first.",
             "at.Tensor", condition="dtype_initialized()")
-    if not impl.c_dtype.c_is_pod:
+    if not is_pod_now(impl):
         raise EnforceBufferError(
-            f"Only caffe2.Tensor holds elements of the non-POD type {impl.c_dtype}; ATen "
+            f"Only caffe2.Tensor holds elements of the non-POD type {impl.dtype()}; ATen "
             "tensors hold plain memory.", "at.Tensor", condition="dtype().is_pod")
     raise EnforceNotMet(
         "The caffe2.Tensor is not allocated. Call mutable_data(T) on it first.", "at.Tensor",

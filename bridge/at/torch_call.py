@@ -24,7 +24,7 @@ from bridge.c10.errors import EnforceTypeError
 from bridge.c10.type_meta import TypeMeta
 from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.torch_api import is_torch_tensor
-from bridge.exchange.torch_export import torch_operand
+from bridge.exchange.torch_export import resized_operand, torch_operand
 from bridge.wrapper import Wrapper
 
 TYPE_CHECKING = False
@@ -53,20 +53,23 @@ class _Call:
         # Address ranges of exported read-only memory.
         self.readonly: list[tuple[int, int]] = []
 
-    def argument(self, value: Any, written: bool = False) -> Any:
-        """Return an argument as torch takes it; tuples, lists and dicts are converted inside."""
+    def argument(self, value: Any, written: bool = False, resizes: bool = False) -> Any:
+        """Return an argument as torch takes it; tuples, lists and dicts are converted inside.
+
+        `written`: torch writes it; `resizes`: and gives it other sizes where they do not fit.
+        """
         if isinstance(value, Wrapper):
-            return self._tensor(value, written)
+            return self._tensor(value, written, resizes)
         if type(value) is tuple or type(value) is list:
-            return type(value)([self.argument(one, written) for one in value])
+            return type(value)([self.argument(one, written, resizes) for one in value])
         if type(value) is dict:
-            return {name: self.argument(one, written) for name, one in value.items()}
+            return {name: self.argument(one, written, resizes) for name, one in value.items()}
         if is_torch_tensor(value):
             self.theirs.append(value)
             return value
         return _torch_value(value)
 
-    def _tensor(self, wrapper: Wrapper, written: bool) -> Any:
+    def _tensor(self, wrapper: Wrapper, written: bool, resizes: bool) -> Any:
         impl = wrapper.unsafeGetTensorImpl()
         storage = impl.get_storage()
         if storage.readonly:
@@ -74,7 +77,7 @@ class _Call:
                 raise read_only()
             first = storage.data_ptr()
             self.readonly.append((first, first + storage.nbytes()))
-        tensor = torch_operand(impl)
+        tensor = resized_operand(impl) if resizes else torch_operand(impl)
         self.pairs.append((wrapper, tensor))
         if written:
             self.written.append((wrapper, tensor))
@@ -141,8 +144,11 @@ class TorchRunner:
         """Call `func`, which `name` names; a name that ends in ``_`` writes its first argument."""
         call = _Call(self._wrap)
         writes = name.endswith("_") and not name.endswith("__")
-        given = [call.argument(one, written=writes and i == 0) for i, one in enumerate(args)]
-        named = {key: call.argument(one, written=key == "out") for key, one in kwargs.items()}
+        resizes = name.startswith("resize")
+        given = [
+            call.argument(one, writes and i == 0, resizes and i == 0) for i, one in enumerate(args)
+        ]
+        named = {key: call.argument(one, key == "out", key == "out") for key, one in kwargs.items()}
         if call.readonly:
             with guard(call.readonly):
                 result = func(*given, **named)

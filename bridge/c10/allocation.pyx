@@ -13,15 +13,30 @@ from libc.stdint cimport INT64_MAX, int64_t
 
 from bridge.c10.allocator cimport allocator_of
 from bridge.c10.layout cimport checked_mul
+from bridge.c10.python_api cimport word8, word64
 from bridge.c10.storage cimport (
+    OBJECTS,
     READONLY,
-    Elements,
     Storage,
     allocate_buffer,
+    begin_of,
+    flags_of,
     install,
+    nbytes_of,
     new_storage,
+    set_storage_type,
+    storage_type,
 )
-from bridge.c10.tensor_impl cimport CONTIGUOUS, RESERVED, TensorImpl
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    RESERVED,
+    TensorImpl,
+    dtype_of,
+    former,
+    is_contiguous_now,
+    set_dtype,
+    set_offset,
+)
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.dlpack.abi cimport DL_CPU
 
@@ -32,7 +47,7 @@ from bridge.c10.flags import FLAGS
 cdef int require_contiguous(TensorImpl self, str caller) except -1:
     """Raise EnforceNotMet unless the tensor is defined and row-major without gaps."""
     self.require_defined(caller)
-    if not self.flags & CONTIGUOUS:
+    if not is_contiguous_now(self):
         raise EnforceNotMet(
             f"{caller.rpartition('.')[2]} is for contiguous tensors; this one has strides "
             f"{self.strides().vec()}. Call contiguous() first.", caller,
@@ -75,8 +90,8 @@ cdef bint same_kind(TensorImpl self) noexcept:
     Plain memory and Python objects are the two kinds; a tensor that shares the storage may have
     changed it.
     """
-    if type(self.storage.ctx) is Elements:
-        return self.storage.c_dtype is self.c_dtype
+    if word8(&self.storage.flags) & OBJECTS:
+        return storage_type(self.storage) == dtype_of(self)
     return self.c_dtype.c_is_pod or self.c_dtype is undefined_type
 
 
@@ -89,18 +104,23 @@ cdef int64_t max_idle_nbytes() except? -1:
 
 cdef bint keeps_buffer(TensorImpl self, int64_t numel):
     """Return whether `numel` elements of the same type go into the existing buffer."""
+    with cython.critical_section(self):
+        return _keeps_buffer(self, numel)
+
+
+cdef bint _keeps_buffer(TensorImpl self, int64_t numel):
     cdef Storage storage = self.storage
     cdef int64_t itemsize = self.c_dtype.itemsize
     cdef int64_t needed
-    if storage.data == NULL or storage.flags & READONLY or not same_kind(self):
+    if begin_of(storage) == NULL or flags_of(storage) & READONLY or not same_kind(self):
         return False
     if numel > (INT64_MAX // itemsize) - self.offset:
         return False
     needed = (self.offset + numel) * itemsize
-    if needed > storage.c_nbytes:
+    if needed > nbytes_of(storage):
         return False
     return (numel == self.c_numel or self.flags & RESERVED
-            or (FLAGS.caffe2_keep_on_shrink and storage.c_nbytes - needed <= max_idle_nbytes()))
+            or (FLAGS.caffe2_keep_on_shrink and nbytes_of(storage) - needed <= max_idle_nbytes()))
 
 
 cdef bint _buffer_fits(TensorImpl self):
@@ -109,7 +129,7 @@ cdef bint _buffer_fits(TensorImpl self):
         return False
     if not self.flags & CONTIGUOUS:
         return True     # data() checks the strides
-    return (self.offset + self.c_numel) * self.c_dtype.itemsize <= self.storage.c_nbytes
+    return (self.offset + self.c_numel) * self.c_dtype.itemsize <= word64(&self.storage.c_nbytes)
 
 
 @cython.critical_section
@@ -127,6 +147,7 @@ cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
     cdef int64_t needed
     self.require_defined(caller)
     require_type(dtype, caller)
+    _former = former(self)      # released on return, as in every function below
     storage = self.storage
     needed = checked_mul(self.c_numel, dtype.itemsize)
     if needed < 0:
@@ -141,28 +162,28 @@ cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
             # kind. Upstream would write out of bounds; here the storage gets new memory.
     elif self.c_numel == 0:
         require_allocator(storage)
-        self.offset = 0
+        set_offset(self, 0)
         self.origin = None
-        self.c_dtype = dtype
+        set_dtype(self, dtype)
         return 0
     elif (dtype.c_is_pod and (self.c_dtype.c_is_pod or self.c_dtype is undefined_type)
-            and type(storage.ctx) is not Elements
-            and storage.data != NULL and storage.c_nbytes >= needed):
+            and not flags_of(storage) & OBJECTS
+            and begin_of(storage) != NULL and nbytes_of(storage) >= needed):
         # No constructor and no destructor to run: the bytes are used again.
         self.writable(caller)
         storage.check()
-        self.offset = 0
+        set_offset(self, 0)
         self.origin = None
-        self.c_dtype = dtype
-        storage.c_dtype = dtype
+        set_dtype(self, dtype)
+        set_storage_type(storage, dtype)
         return 0
     if self.c_numel == 0:
         return 0
     ctx = allocate_buffer(
         storage.device_type, storage.device_index, dtype, self.c_numel, &data, caller)
-    self.offset = 0
+    set_offset(self, 0)
     self.origin = None
-    self.c_dtype = dtype
+    set_dtype(self, dtype)
     install(storage, ctx, data, dtype, needed, 0)
     return 0
 
@@ -170,7 +191,10 @@ cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
 @cython.critical_section
 cdef int free_memory(TensorImpl self, str caller) except -1:
     """Replace the Storage by an empty one; tensors that share the old one keep it."""
+    cdef Storage empty
     self.require_defined(caller)
-    self.set_storage(new_storage(self.storage.device_type, self.storage.device_index))
-    self.offset = 0
+    empty = new_storage(self.storage.device_type, self.storage.device_index)
+    _former = former(self)
+    self.set_storage(empty)
+    set_offset(self, 0)
     return 0

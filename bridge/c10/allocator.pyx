@@ -10,6 +10,8 @@ import threading
 from operator import index as to_index
 
 cimport cython
+cimport bridge.c10.python_api   # BRIDGE_LOAD
+from cpython.object cimport PyObject
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uintptr_t
 from libc.stdlib cimport free
 
@@ -20,7 +22,11 @@ from bridge.c10.python_api cimport (
     add_to,
     lock_object,
     make_immortal,
+    published_pointer,
+    publish_pointer,
+    set_word64,
     unlock_object,
+    word64,
 )
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA
@@ -50,17 +56,17 @@ cdef class AllocatorStats:
     @property
     def allocated_bytes(self):
         """The bytes in use now."""
-        return self.c_allocated
+        return word64(&self.c_allocated)
 
     @property
     def peak_bytes(self):
         """The most bytes that were in use at the same time."""
-        return self.c_peak
+        return word64(&self.c_peak)
 
     @property
     def allocations(self):
         """The number of buffers allocated so far."""
-        return self.c_allocations
+        return word64(&self.c_allocations)
 
     cdef void add(self, int64_t nbytes) noexcept:
         cdef int64_t now
@@ -68,15 +74,15 @@ cdef class AllocatorStats:
         now = add_to(&self.c_allocated, nbytes)
         lock_object(self)
         if now > self.c_peak:
-            self.c_peak = now
+            set_word64(&self.c_peak, now)
         unlock_object()
 
     cdef void remove(self, int64_t nbytes) noexcept:
         add_to(&self.c_allocated, -nbytes)
 
     def __repr__(self):
-        return (f"AllocatorStats(allocated_bytes={self.c_allocated}, "
-                f"peak_bytes={self.c_peak}, allocations={self.c_allocations})")
+        return (f"AllocatorStats(allocated_bytes={self.allocated_bytes}, "
+                f"peak_bytes={self.peak_bytes}, allocations={self.allocations})")
 
 
 @cython.final
@@ -266,20 +272,30 @@ cdef class Allocator:
         return f"<{type(self).__name__}: {self.stats!r}>"
 
 
+cdef extern from *:
+    """
+    #define BRIDGE_HAS_ALIGNMENT(allocator, one) \
+        (BRIDGE_WORD(&(allocator)->alignment) == (PyObject *)(one))
+    #define BRIDGE_ALIGNMENT(allocator) BRIDGE_LOAD(allocator, alignment)
+    """
+    # Another thread may set the attribute.
+    bint has_alignment "BRIDGE_HAS_ALIGNMENT"(Allocator allocator, object one) noexcept
+    object alignment_of "BRIDGE_ALIGNMENT"(Allocator allocator)
+
+
 cdef int64_t _alignment(Allocator allocator) except -1:
     cdef int64_t alignment
-    if allocator.alignment is _default_alignment:
+    if has_alignment(allocator, _default_alignment):
         return DEFAULT_ALIGNMENT
-    if isinstance(allocator.alignment, bool) or not isinstance(allocator.alignment, int):
-        raise EnforceTypeError(
-            f"An alignment is an int, not {allocator.alignment!r}.", "Allocator.alignment")
-    if allocator.alignment < 1 or allocator.alignment & (allocator.alignment - 1):
+    wanted = alignment_of(allocator)
+    if isinstance(wanted, bool) or not isinstance(wanted, int):
+        raise EnforceTypeError(f"An alignment is an int, not {wanted!r}.", "Allocator.alignment")
+    if wanted < 1 or wanted & (wanted - 1):
         raise EnforceValueError(
-            f"An alignment is a power of two, not {allocator.alignment}.",
-            "Allocator.alignment")
-    if allocator.alignment > 1 << 40:
-        raise MemoryError(f"Memory cannot be aligned to {allocator.alignment} bytes.")
-    alignment = allocator.alignment
+            f"An alignment is a power of two, not {wanted}.", "Allocator.alignment")
+    if wanted > 1 << 40:
+        raise MemoryError(f"Memory cannot be aligned to {wanted} bytes.")
+    alignment = wanted
     return alignment if alignment >= <int64_t>sizeof(void*) else <int64_t>sizeof(void*)
 
 
@@ -314,8 +330,10 @@ cdef int64_t _count(object nbytes) except -1:
 
 cdef Allocator _cpu = Allocator()
 make_immortal(_cpu)
-# Those that were replaced: another thread may be about to use one.
-cdef list _replaced = []
+# The same, for threads without a lock between them; those that were set are kept, as another thread
+# may be about to use one.
+cdef PyObject* _cpu_now = <PyObject*>_cpu
+cdef list _kept = []
 _set_lock = threading.Lock()
 # Set by SetAllocator, except for the CPU: (device type, index) -> Allocator; index -1 is the whole
 # type.
@@ -338,7 +356,7 @@ def register_default_allocator(device_type, factory):
 cdef Allocator allocator_of(int32_t device_type, int32_t index):
     """Return the allocator of a device. Raises EnforceNotMet: there is none."""
     if device_type == DL_CPU:
-        return _cpu
+        return <Allocator>published_pointer(<void**>&_cpu_now)
     place = (device_type, index)
     found = _set.get(place)
     if found is None:
@@ -348,7 +366,7 @@ cdef Allocator allocator_of(int32_t device_type, int32_t index):
     if found is None and device_type in _default_factories:
         found = _default_factories[device_type](index)
         if index >= 0:          # -1 is the current device, which changes
-            _defaults[place] = found
+            found = _defaults.setdefault(place, found)
     if found is None:
         raise EnforceBufferError(
             f"There is no allocator for {DeviceType(device_type).name} memory. "
@@ -385,12 +403,14 @@ def SetAllocator(D, allocator):
             "SetAllocator")
     if device.c_type == DL_CPU:
         with _set_lock:
-            if FREE_THREADED and not any([_cpu is one for one in _replaced]):
-                _replaced.append(_cpu)
+            if FREE_THREADED and not any([allocator is one for one in _kept]):
+                _kept.append(allocator)
             _cpu = <Allocator>allocator
+            publish_pointer(<void**>&_cpu_now, <void*>allocator)
     elif device.c_index > 0 or (device.c_type == DL_CUDA and device.c_index == 0) or (
             isinstance(D, str) and ":" in D):
-        _set[(device.c_type, device.c_index)] = allocator
+        with _set_lock:
+            _set[(device.c_type, device.c_index)] = allocator
     else:
         # Except for CUDA, "ext_dev" and "ext_dev:0" are the same Device: all of the type.
         with _set_lock:

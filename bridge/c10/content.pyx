@@ -21,14 +21,20 @@ from bridge.c10.copy cimport copy_elements
 from bridge.c10.device cimport host_accessible
 from bridge.c10.python_api cimport FREE_THREADED
 from bridge.c10.resizing cimport resize
-from bridge.c10.storage cimport EXTERNAL, Storage, install, new_storage
+from bridge.c10.storage cimport EXTERNAL, Storage, begin_of, install, new_storage, users_of
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     TensorImpl,
     allocated,
     device_type_of,
+    dtype_of,
+    former,
+    is_contiguous_now,
+    is_storage,
     like,
     seen,
+    set_dtype,
+    set_offset,
     snapshot,
     storage_of,
 )
@@ -55,6 +61,7 @@ cdef int share_data(TensorImpl self, TensorImpl src, str caller) except -1:
     src = seen(src)
     self.require_defined(caller)
     src.require_defined(caller)
+    _former = former(self)      # released on return, as in every function below
     if src.c_numel != self.c_numel:
         raise EnforceNotMet(
             f"The source has {src.c_numel} elements and this tensor {self.c_numel}. "
@@ -64,9 +71,9 @@ cdef int share_data(TensorImpl self, TensorImpl src, str caller) except -1:
             "Both tensors must be contiguous to share data with other sizes.", caller,
             condition="is_contiguous()")
     _require_content(src, caller)
-    self.c_dtype = src.c_dtype
-    self.offset = src.offset
-    self.set_storage(src.storage)       # last: freeing the old one may let other threads run
+    set_dtype(self, src.c_dtype)
+    set_offset(self, src.offset)
+    self.set_storage(src.storage)
     return 0
 
 
@@ -81,27 +88,31 @@ cdef int share_external(
     """
     cdef Storage storage
     require_contiguous(self, caller)
-    if self.storage.users == 1:
+    if users_of(self.storage) == 1:
         storage = self.storage
     else:
         storage = new_storage(self.storage.device_type, self.storage.device_index)
+        install(storage, ctx, data, dtype, nbytes, EXTERNAL)
+    _former = former(self)
     self.origin = None
-    self.c_dtype = dtype
-    self.offset = 0
+    set_dtype(self, dtype)
+    set_offset(self, 0)
     if storage is not self.storage:
         self.set_storage(storage)
-    install(storage, ctx, data, dtype, nbytes, EXTERNAL)
+    else:
+        install(storage, ctx, data, dtype, nbytes, EXTERNAL)
     return 0
 
 
 @cython.critical_section
 cdef int _set_sizes(TensorImpl self, TensorImpl other) except -1:
     """Set the sizes to those of a contiguous tensor; memory and type stay."""
+    _former = former(self)
     return self.set_contiguous(other.c_sizes, other.ndim, other.c_numel)
 
 
 cdef int _require_copyable(TensorImpl src, str caller) except -1:
-    if not src.flags & CONTIGUOUS:
+    if not is_contiguous_now(src):
         raise EnforceNotMet(
             "CopyFrom takes contiguous tensors; call contiguous() on the source.", caller,
             condition="src.is_contiguous()")
@@ -129,15 +140,16 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
     self.require_defined(caller)
     src.require_defined(caller)
     _require_copyable(src, caller)
-    same_type = self.c_dtype is src.c_dtype
+    storage = storage_of(self)
+    same_type = dtype_of(self) == dtype_of(src)
     if src.c_numel == 0:
-        require_allocator(self.storage)
+        require_allocator(storage)
         if not same_type:
             free_memory(self, caller)
-            self.c_dtype = src.c_dtype
+            with cython.critical_section(self):
+                set_dtype(self, src.c_dtype)
         return resize(self, src.c_sizes, src.ndim, caller)
     src.data(caller)
-    storage = storage_of(self)
     if same_type and keeps_buffer(self, src.c_numel):
         storage.check()
         if src.c_dtype.c_is_pod and host_accessible(storage.device_type) \
@@ -149,10 +161,10 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
             _set_sizes(self, src)
             return copy_elements(target, src, caller)   # cannot fail here
         # Copy into a temporary TensorImpl, since this may fail; the sizes are set afterwards.
-        target = like(self)
+        target = like(seen(self))
         target.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
         copy_elements(target, src, caller)
-        if self.storage is not storage or self.c_dtype is not target.c_dtype:
+        if not is_storage(self, storage) or dtype_of(self) != dtype_of(target):
             raise EnforceNotMet(
                 "Copying an element replaced the memory of the tensor.", caller,
                 condition="storage() is kept")
@@ -172,10 +184,11 @@ cdef int _become_copy(TensorImpl self, TensorImpl target, Storage storage) excep
     too, if it is empty.
     """
     # The sizes of what was copied: the source may have others by now, in another thread.
+    _former = former(self)
     self.set_contiguous(target.c_sizes, target.ndim, target.c_numel)
-    self.offset = 0
-    self.c_dtype = target.c_dtype
-    if storage is not None and storage is self.storage and storage.data == NULL:
+    set_offset(self, 0)
+    set_dtype(self, target.c_dtype)
+    if storage is not None and storage is self.storage and begin_of(storage) == NULL:
         self.origin = None
         install(storage, target.storage.ctx, target.storage.data, target.c_dtype,
                 target.storage.c_nbytes, 0)

@@ -8,7 +8,7 @@ from libc.string cimport memcmp, memcpy, memmove
 from bridge.c10.dims cimport Dims, new_dims
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport extent
-from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
+from bridge.c10.python_api cimport FREE_THREADED, RELEASE_GIL_NBYTES
 from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport Elements, owner_of
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocatable, allocated, seen
@@ -136,14 +136,17 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
     dst.require_defined(caller)
     # While the GIL is released, here or by a framework that checks its memory, another thread may
     # replace the buffers of the storages, and the tensors other sizes.
-    _keep_dst, _keep_src = owner_of(dst.storage), owner_of(src.storage)
-    source = src.data(caller)
-    to = dst.data(caller)
-    require_alike(dst, src, caller)
-    if dst.storage.ctx is not _keep_dst or src.storage.ctx is not _keep_src:
-        raise EnforceNotMet(
-            "The memory of the tensor was replaced while it was being copied.", caller,
-            condition="storage() is kept")
+    while True:
+        _keep_dst, _keep_src = owner_of(dst.storage), owner_of(src.storage)
+        source = src.data(caller)
+        to = dst.data(caller)
+        require_alike(dst, src, caller)
+        if owner_of(dst.storage) is _keep_dst and owner_of(src.storage) is _keep_src:
+            break
+        if not FREE_THREADED:
+            raise EnforceNotMet(
+                "The memory of the tensor was replaced while it was being copied.", caller,
+                condition="storage() is kept")
     if src.c_numel == 0:
         return 0
     if not src.c_dtype.c_is_pod:

@@ -220,7 +220,7 @@ cdef Device _cached(object key):
         found = Device(key)
         if len(_known) < 4096:
             make_immortal(found)
-            _known[key] = found
+            found = _known.setdefault(key, found)       # another thread may have been faster
     return <Device>found
 
 

@@ -14,4 +14,5 @@ cdef Dims parse_dims(object source, str caller)
 cdef Dims parse_dims_args(tuple args, str caller)
 
 cdef int64_t require_numel(const int64_t* sizes, int ndim, str caller) except -1
+cdef int require_nbytes(int64_t numel, int64_t itemsize, str caller) except -1
 cdef int64_t wrap_dim(int64_t dim, int64_t ndim, str caller) except -1

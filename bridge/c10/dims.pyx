@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 
 from bridge.c10.array_ref cimport INLINE_DIMS, ArrayRef
 from bridge.c10.integers cimport to_int64
-from bridge.c10.layout cimport checked_numel
+from bridge.c10.layout cimport checked_mul, checked_numel
 
 from bridge.c10.errors import EnforceIndexError, EnforceTypeError, EnforceValueError
 
@@ -106,6 +106,19 @@ cdef int64_t require_numel(const int64_t* sizes, int ndim, str caller) except -1
             f"The sizes {shown} make more elements than an int64 counts.", caller,
             condition="numel() < 2**63")
     return numel
+
+
+cdef int require_nbytes(int64_t numel, int64_t itemsize, str caller) except -1:
+    """Raise EnforceValueError if the elements are more bytes than an int64 counts.
+
+    Every number of elements that may exceed the memory is checked here: a stride of zero repeats
+    elements.
+    """
+    if checked_mul(numel, itemsize) < 0:
+        raise EnforceValueError(
+            f"{numel} elements of {itemsize} bytes are more bytes than an int64 counts.", caller,
+            condition="nbytes() < 2**63")
+    return 0
 
 
 cdef int64_t wrap_dim(int64_t dim, int64_t ndim, str caller) except -1:

@@ -2,7 +2,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Arithmetic of sizes and strides: C only, overflow-checked, without Python objects."""
 
-from libc.stdint cimport INT64_MAX, int64_t
+from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
 
 
 cdef int64_t checked_mul(int64_t a, int64_t b) noexcept nogil:
@@ -90,6 +90,26 @@ cdef int extent(
     lowest[0] = low
     highest[0] = high
     return 0
+
+
+cdef int64_t block(
+    uintptr_t first, const int64_t* sizes, const int64_t* strides, int ndim, int64_t itemsize,
+    int64_t* lowest,
+) noexcept nogil:
+    """Return the bytes of the block with all elements of a tensor that has some.
+
+    `first`: the address of the first element; `lowest`: set to the offset of the lowest one from
+    it, not positive. -1: no address space has such a block.
+    """
+    cdef int64_t high = 0, nbytes
+    cdef uintptr_t begin
+    if extent(sizes, strides, ndim, lowest, &high) != 0 or high >= INT64_MAX + lowest[0]:
+        return -1
+    nbytes = checked_mul(high - lowest[0] + 1, itemsize)
+    if nbytes < 0 or nbytes > MAX_BYTES:
+        return -1
+    begin = first - <uintptr_t>(-lowest[0] * itemsize)
+    return -1 if begin > first or begin + <uintptr_t>nbytes < begin else nbytes
 
 
 cdef int view_strides(

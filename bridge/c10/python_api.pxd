@@ -2,7 +2,7 @@
 """CPython's C API where Cython's `cpython` package lacks a function, or checks at a cost."""
 
 from cpython.object cimport PyObject, PyTypeObject
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
@@ -50,6 +50,39 @@ cdef extern from *:
     #define BRIDGE_LOAD(owner, field) Py_NewRef((PyObject *)(owner)->field)
     #endif
     """
+
+# One word that another thread may write meanwhile. Without the GIL a number that is read outside of
+# the critical sections in which it changes is read and written by these, and so is a number of the
+# process; what belongs to one thread, such as a new object, need not be. On x86 they are plain
+# instructions.
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    #define BRIDGE_WORD(place) __atomic_load_n(place, __ATOMIC_RELAXED)
+    #define BRIDGE_SET_WORD(place, value) __atomic_store_n(place, value, __ATOMIC_RELAXED)
+    #define BRIDGE_PUBLISHED(place) __atomic_load_n(place, __ATOMIC_ACQUIRE)
+    #define BRIDGE_PUBLISH(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
+    #else
+    #define BRIDGE_WORD(place) (*(place))
+    #define BRIDGE_SET_WORD(place, value) ((void)(*(place) = (value)))
+    #define BRIDGE_PUBLISHED(place) (*(place))
+    #define BRIDGE_PUBLISH(place, value) ((void)(*(place) = (value)))
+    #endif
+    """
+    int word "BRIDGE_WORD"(const int*) noexcept nogil
+    uint8_t word8 "BRIDGE_WORD"(const uint8_t*) noexcept nogil
+    int32_t word32 "BRIDGE_WORD"(const int32_t*) noexcept nogil
+    int64_t word64 "BRIDGE_WORD"(const int64_t*) noexcept nogil
+    void* pointer "BRIDGE_WORD"(void**) noexcept nogil
+    void set_word "BRIDGE_SET_WORD"(int*, int) noexcept nogil
+    void set_word32 "BRIDGE_SET_WORD"(int32_t*, int32_t) noexcept nogil
+    void set_word64 "BRIDGE_SET_WORD"(int64_t*, int64_t) noexcept nogil
+    void set_pointer "BRIDGE_SET_WORD"(void**, void*) noexcept nogil
+    # The same; what was written before `publish` is there for who reads the word by `published`.
+    int published "BRIDGE_PUBLISHED"(const int*) noexcept nogil
+    void* published_pointer "BRIDGE_PUBLISHED"(void**) noexcept nogil
+    void publish "BRIDGE_PUBLISH"(int*, int) noexcept nogil
+    void publish_pointer "BRIDGE_PUBLISH"(void**, void*) noexcept nogil
 
 # Whether threads run at once; a constant of the compiler.
 cdef extern from *:

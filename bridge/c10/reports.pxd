@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport int64_t
 
+from bridge.c10.python_api cimport word
+
 # The number of contexts of bridge.audit and bridge.no_copy that are open in the process, in any
-# thread. While it is 0, a conversion does nothing else for them than read it.
+# thread.
 cdef int observed
+
+# While it is 0, a conversion does nothing else for them than ask this.
+cdef inline bint is_observed() noexcept:
+    return word(&observed) != 0
 
 # Cython's own macro: the compiler lays out the code for the answer no.
 cdef extern from *:

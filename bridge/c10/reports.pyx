@@ -4,13 +4,13 @@
 
 A conversion begins with::
 
-    if observed and outermost():
+    if is_observed() and outermost():
         return run_observed("to_numpy", x, "numpy.ndarray", to_numpy, (x,))
 
 which calls the function again, now with a conversion under way: conversions inside it are part of
 it and not reported on their own. Before bytes are copied::
 
-    if observed:
+    if is_observed():
         report_copy(nbytes, "its elements are not aligned")
 
 which raises BufferError inside no_copy(). Copies outside of a conversion, such as those of clone(),
@@ -19,6 +19,8 @@ are not reported.
 bridge.see.contexts registers itself as the observer when the first context is created, so it is
 loaded only if it is used.
 """
+
+from bridge.c10.python_api cimport set_word
 
 
 class Label(str):
@@ -65,12 +67,12 @@ def register_observer(observer):
 def count(int by):
     """Add `by` to the number of open contexts; the caller holds a lock."""
     global observed
-    observed += by
+    set_word(&observed, observed + by)
 
 
 cpdef bint outermost() except -1:
     """Return whether this context is observed and no conversion is under way in it."""
-    return observed != 0 and _observer.outermost()
+    return is_observed() and _observer.outermost()
 
 
 cdef object run_observed(
@@ -94,6 +96,6 @@ cdef int report_shared(str call, object source, str target, int64_t nbytes) exce
 
 cpdef int report_copy(int64_t nbytes, str reason) except -1:
     """Report that the conversion under way will copy. Raises BufferError inside no_copy()."""
-    if observed:
+    if is_observed():
         _observer.copying(nbytes, reason)
     return 0

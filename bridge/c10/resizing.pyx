@@ -25,14 +25,17 @@ from bridge.c10.allocation cimport (
 from bridge.c10.copy cimport copy_elements, require_alike
 from bridge.c10.dims cimport Dims, new_dims, parse_dims, require_numel
 from bridge.c10.layout cimport contiguous_strides
-from bridge.c10.python_api cimport lock_object, unlock_object
+from bridge.c10.python_api cimport lock_object, pointer, unlock_object, word64
 from bridge.c10.storage cimport (
     Elements,
     Storage,
     allocate_buffer,
+    begin_of,
     install,
+    nbytes_of,
     new_storage,
     owner_of,
+    users_of,
 )
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
@@ -41,7 +44,14 @@ from bridge.c10.tensor_impl cimport (
     allocated,
     device_index_of,
     device_type_of,
+    former,
+    has_memory,
+    is_storage,
     is_undefined,
+    set_dtype,
+    set_impl_flags,
+    set_numel,
+    set_offset,
 )
 from bridge.c10.type_meta cimport TypeMeta
 
@@ -55,6 +65,7 @@ cdef int resize(TensorImpl self, const int64_t* sizes, int ndim, str caller) exc
 
     Raises EnforceNotMet: undefined, negative sizes, or too many elements.
     """
+    _former = former(self)      # released on return, as in every function below
     return _resize(self, sizes, ndim, caller)
 
 
@@ -66,17 +77,17 @@ cdef int _resize(TensorImpl self, const int64_t* sizes, int ndim, str caller) ex
     numel = require_numel(sizes, ndim, caller)
     needed = nbytes_needed(self, numel, caller)
     if numel != self.c_numel:
-        drop = self.storage.c_nbytes < needed
+        drop = word64(&self.storage.c_nbytes) < needed
         if not drop and not self.flags & RESERVED:
             drop = (not FLAGS.caffe2_keep_on_shrink
-                    or self.storage.c_nbytes - needed > max_idle_nbytes())
-        if drop and (numel == 0 or self.storage.data != NULL):
+                    or word64(&self.storage.c_nbytes) - needed > max_idle_nbytes())
+        if drop and (numel == 0 or has_memory(self)):
             # created before the sizes change: there may be no memory for it
             empty = new_storage(self.storage.device_type, self.storage.device_index)
     self.set_contiguous(sizes, ndim, numel)
     if empty is not None:
         self.set_storage(empty)
-        self.offset = 0
+        set_offset(self, 0)
     return 0
 
 
@@ -95,10 +106,11 @@ def resize_allocated(TensorImpl self, sizes, caller):
     target = allocated(dims.data, dims.n, self.c_dtype, device_type_of(self),
                        device_index_of(self), caller)
     with cython.critical_section(self):
+        _former = former(self)
         _resize(self, dims.data, dims.n, caller)
-        self.offset = 0
+        set_offset(self, 0)
         self.origin = None
-        self.c_dtype = target.c_dtype
+        set_dtype(self, target.c_dtype)
         _take_buffer(self, target)
 
 
@@ -121,6 +133,7 @@ cdef int reshape(TensorImpl self, const int64_t* sizes, int ndim, str caller) ex
         raise EnforceNotMet(
             f"{self.c_numel} elements do not become {numel}. Reshape keeps their number; "
             "Resize changes it.", caller, condition="numel() == new numel")
+    _former = former(self)
     self.set_contiguous(sizes, ndim, numel)
     return 0
 
@@ -169,12 +182,12 @@ cdef inline bint _extend_in_place(TensorImpl self, int64_t num) noexcept:
     for i in range(1, self.ndim):
         row *= self.c_sizes[i]
     numel = self.c_numel + num * row
-    if self.storage.data != NULL and not (
-            (self.offset + numel) * self.c_dtype.itemsize <= self.storage.c_nbytes
+    if pointer(<void**>&self.storage.data) != NULL and not (
+            (self.offset + numel) * self.c_dtype.itemsize <= word64(&self.storage.c_nbytes)
             and same_kind(self)):
         return False
     self.c_sizes[0] += num
-    self.c_numel = numel
+    set_numel(self, numel)
     if self.ndim == 1:
         self.c_sizes[1] = 1
     else:
@@ -196,13 +209,43 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
     Raises EnforceNotMet: undefined, not contiguous, no dimension, num < 0, or too many elements.
     MemoryError.
     """
+    while not _extend(self, num, growth_pct, caller):
+        pass
+    return 0
+
+
+@cython.critical_section
+cdef int extend_to(TensorImpl self, int64_t rows, double growth_pct, str caller) except -1:
+    """Append rows until there are `rows`; see `extend`, and caffe2.Tensor.ExtendTo."""
+    cdef bint done = False
+    while not done:
+        self.require_defined(caller)
+        if self.ndim < 1:
+            raise EnforceNotMet(
+                "A tensor without dimensions has no outer one to extend.", caller,
+                condition="dim() >= 1")
+        if growth_pct < 0:
+            raise EnforceNotMet(
+                f"growthPct is {growth_pct} percent, which is negative.", caller,
+                condition="growthPct >= 0")
+        if rows < self.c_sizes[0]:
+            raise EnforceNotMet(
+                f"ExtendTo adds rows, and {rows} are fewer than {self.c_sizes[0]}. ShrinkTo "
+                "removes rows.", caller, condition="num >= size(0)")
+        done = _extend(self, rows - self.c_sizes[0], growth_pct, caller)
+    return 0
+
+
+cdef bint _extend(TensorImpl self, int64_t num, double growth_pct, str caller) except -1:
+    """Do as `extend`; return False, with nothing done, if another thread changed the tensor."""
     cdef Dims dims
     cdef Storage storage
-    cdef int64_t numel, outer, rows, kept
+    cdef int64_t numel, outer, rows, kept, offset
     cdef double grown
     cdef TensorImpl target
     if _extend_in_place(self, num):
-        return 0
+        return True
+    _former = former(self)
     require_contiguous(self, caller)
     _require_outer(self, "extend", caller)
     if num < 0:
@@ -214,12 +257,13 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
             f"{num} rows on top of {self.c_sizes[0]} do not fit an int64.", caller)
     storage = self.storage
     dims = _with_outer(self, self.c_sizes[0] + num)
-    if storage.data == NULL:
-        return _resize(self, dims.data, dims.n, caller)
+    if begin_of(storage) == NULL:
+        _resize(self, dims.data, dims.n, caller)
+        return True
     numel = require_numel(dims.data, dims.n, caller)
-    if nbytes_needed(self, numel, caller) <= storage.c_nbytes and (numel == 0 or same_kind(self)):
+    if nbytes_needed(self, numel, caller) <= nbytes_of(storage) and (numel == 0 or same_kind(self)):
         self.set_contiguous(dims.data, dims.n, numel)
-        return 0
+        return True
     outer = dims.data[0]
     # In single precision, as upstream computes the factor.
     grown = ceil(<double>(<float>self.c_sizes[0] * (<float>1 + <float>growth_pct / <float>100)))
@@ -229,12 +273,12 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
                 f"Growing {self.c_sizes[0]} rows by {growth_pct} percent does not fit an int64.",
                 caller)
         dims.data[0] = <int64_t>grown
-    rows, kept = self.c_sizes[0], self.c_numel
+    rows, kept, offset = self.c_sizes[0], self.c_numel, self.offset
     target = allocated(dims.data, dims.n, self.c_dtype, storage.device_type,
                        storage.device_index, caller)
     dims.data[0] = rows
     target.set_contiguous(dims.data, dims.n, kept)
-    if target.c_dtype.c_is_pod or storage.users > 1:
+    if target.c_dtype.c_is_pod or users_of(storage) > 1:
         copy_elements(target, self, caller)
     else:
         # No other tensor shares the elements, so they are moved, which needs no copy method.
@@ -242,14 +286,19 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
         require_alike(target, self, caller)
         (<Elements?>target.storage.ctx).items[:kept] = \
             (<Elements?>owner_of(self.storage)).items[self.offset:self.offset + kept]
+    # Copying many elements lets other threads run.
+    if not is_storage(self, storage) or self.c_dtype is not target.c_dtype \
+            or self.offset != offset or self.c_numel != kept or self.ndim != dims.n \
+            or self.c_sizes[0] != rows:
+        return False
     dims.data[0] = outer
     # A storage of its own from here on; tensors that share the old one keep it. (Upstream leaves
     # them with freed memory.)
     self.set_storage(target.storage)
-    self.offset = 0
-    self.flags |= RESERVED
+    set_offset(self, 0)
+    set_impl_flags(self, self.flags | RESERVED)
     self.set_contiguous(dims.data, dims.n, numel)
-    return 0
+    return True
 
 
 @cython.critical_section
@@ -266,11 +315,12 @@ cdef int shrink_to(TensorImpl self, int64_t outer_dim, str caller) except -1:
         raise EnforceNotMet(
             f"ShrinkTo goes from {self.c_sizes[0]} rows to fewer, and {outer_dim} is not that. "
             "Extend adds rows.", caller, condition="0 <= outer_dim <= size(0)")
-    if self.storage.users != 1:
+    if users_of(self.storage) != 1:
         raise EnforceNotMet(
-            f"{self.storage.users} tensors share the storage. Call Resize instead.", caller,
+            f"{users_of(self.storage)} tensors share the storage. Call Resize instead.", caller,
             condition="storage().unique()")
     dims = _with_outer(self, outer_dim)
+    _former = former(self)
     self.set_contiguous(dims.data, dims.n, require_numel(dims.data, dims.n, caller))
     return 0
 
@@ -289,9 +339,9 @@ cdef int reserve_space(TensorImpl self, int64_t outer_dim, str caller) except -1
     cdef int64_t capacity
     require_contiguous(self, caller)
     storage = self.storage
-    if storage.users != 1:
+    if users_of(storage) != 1:
         raise EnforceNotMet(
-            f"{storage.users} tensors share the storage, and the others would lose their data.",
+            f"{users_of(storage)} tensors share the storage, and the others would lose their data.",
             caller, condition="storage().unique()")
     _require_outer(self, "reserve rows for", caller)
     if outer_dim < 0:
@@ -301,15 +351,16 @@ cdef int reserve_space(TensorImpl self, int64_t outer_dim, str caller) except -1
     capacity = require_numel(dims.data, dims.n, caller)
     nbytes_needed(self, capacity, caller)
     # As upstream, without the offset of a view, which Extend adds.
-    if capacity * dtype.itemsize <= storage.c_nbytes:
+    if capacity * dtype.itemsize <= nbytes_of(storage):
         return 0
     if capacity < self.c_numel:
         # Upstream allocates fewer bytes than the sizes need.
         capacity = self.c_numel
     ctx = allocate_buffer(
         storage.device_type, storage.device_index, dtype, capacity, &data, caller)
-    self.offset = 0
+    _former = former(self)
+    set_offset(self, 0)
     self.origin = None
     install(storage, ctx, data, dtype, capacity * dtype.itemsize, 0)
-    self.flags |= RESERVED
+    set_impl_flags(self, self.flags | RESERVED)
     return 0

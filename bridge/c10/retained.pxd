@@ -3,8 +3,8 @@
 
 from bridge.c10.allocator cimport DataPtr
 from bridge.c10.python_api cimport FREE_THREADED
-from bridge.c10.storage cimport BORROWED, RETAINED, Storage, owner_of
-from bridge.c10.tensor_impl cimport TensorImpl, storage_of
+from bridge.c10.storage cimport BORROWED, RETAINED, Storage, flags_of, nbytes_of, owner_of
+from bridge.c10.tensor_impl cimport TensorImpl, is_pod_now, storage_of
 
 
 cdef inline char* retained_data(TensorImpl impl, str caller) except? NULL:
@@ -15,16 +15,16 @@ cdef inline char* retained_data(TensorImpl impl, str caller) except? NULL:
     # until it needs no asking: it is RETAINED, or a buffer of the bridge that a framework manages.
     cdef Storage storage = storage_of(impl)
     cdef char* data
-    while storage is not None and storage.flags & (BORROWED | RETAINED) == BORROWED \
-            and storage.c_nbytes and type(storage.ctx) is not DataPtr:
+    while storage is not None and flags_of(storage) & (BORROWED | RETAINED) == BORROWED \
+            and nbytes_of(storage) and type(owner_of(storage)) is not DataPtr:
         storage.retain()
         storage = storage_of(impl)
     data = impl.data(caller)
-    if not impl.c_dtype.c_is_pod:
+    if not is_pod_now(impl):
         # The caller has checked the type before; another thread changed it since then.
         from bridge.c10.errors import EnforceBufferError
         raise EnforceBufferError(
-            f"The tensor was given elements of {impl.c_dtype}, which are not plain memory.", caller,
+            f"The tensor was given elements of {impl.dtype()}, which are not plain memory.", caller,
             condition="dtype().is_pod")
     return data
 

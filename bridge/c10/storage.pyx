@@ -84,13 +84,13 @@ cdef class Storage:
 
     cdef int check(self) except -1:
         """Raise EnforceBufferError if borrowed memory is gone; called before each access."""
-        if self.flags & BORROWED:
+        if flags_of(self) & BORROWED:
             return _check_borrowed(self)
         return 0
 
     cdef int retain(self) except -1:
         """Keep borrowed memory in place; call before handing out its address. Raises as `check`."""
-        if self.flags & BORROWED:
+        if flags_of(self) & BORROWED:
             return _retain_borrowed(self)
         return 0
 
@@ -108,15 +108,15 @@ cdef class Storage:
         resized or given other memory.
         """
         self.check()
-        return <uintptr_t>self.data
+        return <uintptr_t>begin_of(self)
 
     def nbytes(self):
         """Return the size of the buffer in bytes, used or not."""
-        return self.c_nbytes
+        return nbytes_of(self)
 
     def capacity(self):
         """Return the same as `nbytes`."""
-        return self.c_nbytes
+        return nbytes_of(self)
 
     def device(self):
         """Return the Device that the memory is on."""
@@ -124,24 +124,24 @@ cdef class Storage:
 
     def dtype(self):
         """Return the TypeMeta that it was last allocated for; undefined before that."""
-        return self.c_dtype
+        return <TypeMeta>storage_type(self)
 
     def IsType(self, T):
         """Return whether it holds elements of the type that `T` names."""
-        return as_type(T) is self.c_dtype
+        return as_type(T) is <TypeMeta>storage_type(self)
 
     def use_count(self):
         """Return how many TensorImpls share it. NumPy views and DLPack capsules do not count."""
-        return self.users
+        return users_of(self)
 
     def unique(self):
         """Return whether only one TensorImpl refers to it."""
-        return self.users == 1
+        return users_of(self) == 1
 
     @property
     def readonly(self):
         """Whether the memory must not be written."""
-        return bool(self.flags & READONLY)
+        return bool(flags_of(self) & READONLY)
 
     def is_alias_of(self, other):
         """Return whether `other` is the same Storage."""
@@ -152,7 +152,7 @@ cdef class Storage:
 
         NumPy views and DLPack capsules keep the buffer alive.
         """
-        install(self, None, NULL, self.c_dtype, 0, 0)
+        install(self, None, NULL, <TypeMeta>storage_type(self), 0, 0)
 
     def UniqueStorageShareExternalPointer(self, src, T, capacity, deleter=None):
         """Use `capacity` bytes of memory from outside at `src`, as elements of type `T`; no copy.
@@ -171,9 +171,9 @@ cdef class Storage:
         cdef uintptr_t address
         cdef unsigned char[::1] keep
         caller = "Storage.UniqueStorageShareExternalPointer"
-        if self.users != 1:
+        if users_of(self) != 1:
             raise EnforceNotMet(
-                f"{self.users} tensors share the Storage; only a Storage of one tensor takes "
+                f"{users_of(self)} tensors share the Storage; only a Storage of one tensor takes "
                 "external memory. Use a tensor with a Storage of its own.", caller,
                 condition="unique()")
         if not dtype.c_is_pod:
@@ -207,8 +207,8 @@ cdef class Storage:
         return True
 
     def __repr__(self):
-        return (f"Storage(nbytes={self.c_nbytes}, dtype={self.c_dtype}, "
-                f"device='{self.device()}', use_count={self.users})")
+        return (f"Storage(nbytes={self.nbytes()}, dtype={self.dtype()}, "
+                f"device='{self.device()}', use_count={self.use_count()})")
 
 
 forbid_calling(Storage)
@@ -376,14 +376,32 @@ cdef int install(
 ) except -1:
     """Replace the buffer of `storage`."""
     # The old owner is released last: that may run Python, which must not see a half-set Storage.
+    flags = flags | OBJECTS if type(ctx) is Elements else flags & ~OBJECTS
     lock_object(storage)
     old = storage.ctx
     set_size(&storage.c_nbytes, 0)      # until the rest is set; see TensorImpl.data
     storage.ctx = ctx
-    storage.data = data
-    storage.c_dtype = dtype
-    storage.flags = flags
+    set_begin(storage, data)
+    set_storage_type(storage, dtype)
+    set_flags(storage, flags)
     set_size(&storage.c_nbytes, nbytes)
     unlock_object()
     del old
     return 0
+
+
+cdef int share_buffer(Storage storage, Storage source, int more_flags) except -1:
+    """Replace the buffer of `storage`, new, by that of `source`, which another thread may change.
+
+    more_flags: what is set besides the flags of `source`.
+    """
+    cdef char* data
+    cdef TypeMeta dtype
+    cdef int64_t nbytes
+    cdef int flags
+    ctx, dtype = None, None
+    lock_object(source)
+    ctx, data, dtype = source.ctx, source.data, source.c_dtype
+    nbytes, flags = source.c_nbytes, source.flags
+    unlock_object()
+    return install(storage, ctx, data, dtype, nbytes, flags | more_flags)

@@ -1,10 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcmp
 
-cimport bridge.c10.python_api   # BRIDGE_LOAD
+cimport bridge.c10.python_api   # BRIDGE_LOAD, BRIDGE_WORD
 
 from bridge.c10.array_ref cimport ArrayRef
-from bridge.c10.python_api cimport FREE_THREADED, lock_object, unlock_object
+from bridge.c10.python_api cimport (
+    FREE_THREADED,
+    lock_object,
+    pointer,
+    unlock_object,
+    word8,
+    word64,
+)
 from bridge.c10.storage cimport Storage
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport DL_CUDA, DL_CUDA_MANAGED
@@ -46,6 +55,7 @@ cdef class TensorImpl:
     cdef int set_described(self, const int64_t* sizes, const int64_t* strides, int ndim) except -1
     cdef int set_storage(self, Storage storage) except -1
     cdef char* data(self, str caller) except? NULL
+    cdef object held(self, char** data, str caller)
     cdef int writable(self, str caller) except -1
     cdef int require_defined(self, str caller) except -1
     cdef bint storage_initialized(self) noexcept
@@ -83,6 +93,17 @@ cdef extern from *:
     #define BRIDGE_READ_SIZES(impl, room, sizes, n) \
         ((void)(room), *(n) = (impl)->ndim, *(sizes) = (impl)->c_sizes)
     #endif
+    #define BRIDGE_IS_STORAGE(impl, one) \
+        (BRIDGE_WORD((PyObject **)&(impl)->storage) == (PyObject *)(one))
+    #define BRIDGE_NUMEL(impl) BRIDGE_WORD(&(impl)->c_numel)
+    #define BRIDGE_NDIM(impl) BRIDGE_WORD(&(impl)->ndim)
+    #define BRIDGE_OFFSET(impl) BRIDGE_WORD(&(impl)->offset)
+    #define BRIDGE_IMPL_FLAGS(impl) BRIDGE_WORD(&(impl)->flags)
+    #define BRIDGE_DTYPE(impl) BRIDGE_WORD((PyObject **)&(impl)->c_dtype)
+    #define BRIDGE_SET_NUMEL(impl, n) BRIDGE_SET_WORD(&(impl)->c_numel, n)
+    #define BRIDGE_SET_OFFSET(impl, n) BRIDGE_SET_WORD(&(impl)->offset, n)
+    #define BRIDGE_SET_IMPL_FLAGS(impl, bits) BRIDGE_SET_WORD(&(impl)->flags, (uint8_t)(bits))
+    #define BRIDGE_SET_DTYPE(impl, type) BRIDGE_SET_TYPE(&(impl)->c_dtype, type)
     #define BRIDGE_EXCHANGE_STORAGE(impl, fresh) \
         BRIDGE_SET_FIELD((PyObject **)&(impl)->storage, Py_NewRef((PyObject *)(fresh)))
     """
@@ -94,6 +115,19 @@ cdef extern from *:
     Storage exchange_storage "BRIDGE_EXCHANGE_STORAGE"(TensorImpl impl, Storage storage)
     # Return whether `impl.storage` is None.
     bint is_undefined "BRIDGE_IS_UNDEFINED"(TensorImpl impl) noexcept
+    # Return whether `impl.storage` is this one, which the caller keeps.
+    bint is_storage "BRIDGE_IS_STORAGE"(TensorImpl impl, Storage storage) noexcept
+    # One number of a tensor that another thread may be changing. What needs two that belong
+    # together reads them in a critical section, or in a snapshot. Changes are made in a section.
+    int64_t numel_of "BRIDGE_NUMEL"(TensorImpl impl) noexcept
+    int32_t ndim_of "BRIDGE_NDIM"(TensorImpl impl) noexcept
+    int64_t offset_of "BRIDGE_OFFSET"(TensorImpl impl) noexcept
+    uint8_t impl_flags "BRIDGE_IMPL_FLAGS"(TensorImpl impl) noexcept
+    PyObject* dtype_of "BRIDGE_DTYPE"(TensorImpl impl) noexcept     # borrowed: types stay for good
+    void set_numel "BRIDGE_SET_NUMEL"(TensorImpl impl, int64_t numel) noexcept
+    void set_offset "BRIDGE_SET_OFFSET"(TensorImpl impl, int64_t offset) noexcept
+    void set_impl_flags "BRIDGE_SET_IMPL_FLAGS"(TensorImpl impl, int flags) noexcept
+    void set_dtype "BRIDGE_SET_DTYPE"(TensorImpl impl, TypeMeta dtype) noexcept
     # Return `impl.sizes_ref`; None if the sizes were not asked for.
     ArrayRef sizes_ref_of "BRIDGE_SIZES_REF"(TensorImpl impl)
     # Set `sizes` to the sizes and `ndim` to their number; NULL if there are more than FEW_DIMS.
@@ -110,7 +144,32 @@ cdef char* checked_data(TensorImpl self, Storage storage, str caller) except? NU
 
 cdef inline TensorImpl seen(TensorImpl impl):
     """Return what an export reads: `impl`, or a copy of it where other threads may change it."""
-    return snapshot(impl) if FREE_THREADED and not impl.flags & SNAPSHOT else impl
+    return snapshot(impl) if FREE_THREADED and not impl_flags(impl) & SNAPSHOT else impl
+
+cdef inline object former(TensorImpl impl):
+    """Return what `impl` refers to, for the time of a change in a critical section.
+
+    To let go of an object may run Python, or wait, and so let other threads in before the change is
+    complete. With the GIL nothing is returned.
+    """
+    return (impl.storage, impl.origin, impl.sizes_ref) if FREE_THREADED else None
+
+cdef inline bint has_origin(TensorImpl impl) noexcept:
+    """Return whether `impl.origin` is not None."""
+    lock_object(impl)
+    cdef bint found = impl.origin is not None
+    unlock_object()
+    return found
+
+cdef inline bint is_contiguous_now(TensorImpl impl) noexcept:
+    return (impl_flags(impl) & CONTIGUOUS) != 0
+
+cdef inline int64_t nbytes_now(TensorImpl impl) noexcept:
+    """Return the bytes of the elements, for a report."""
+    return numel_of(impl) * (<TypeMeta>dtype_of(impl)).itemsize
+
+cdef inline bint is_pod_now(TensorImpl impl) noexcept:
+    return (<TypeMeta>dtype_of(impl)).c_is_pod
 
 # Fields of `impl.storage`, which another thread may replace; the tensor is defined.
 cdef inline int32_t device_type_of(TensorImpl impl) noexcept:
@@ -127,7 +186,28 @@ cdef inline int32_t device_index_of(TensorImpl impl) noexcept:
 
 cdef inline uint8_t storage_flags(TensorImpl impl) noexcept:
     lock_object(impl)
-    cdef uint8_t found = impl.storage.flags
+    cdef uint8_t found = word8(&impl.storage.flags)
+    unlock_object()
+    return found
+
+cdef inline int64_t storage_nbytes(TensorImpl impl) noexcept:
+    lock_object(impl)
+    cdef int64_t found = word64(&impl.storage.c_nbytes)
+    unlock_object()
+    return found
+
+cdef inline bint has_memory(TensorImpl impl) noexcept:
+    """Return whether the Storage of a tensor that is defined has a buffer."""
+    lock_object(impl)
+    cdef bint found = pointer(<void**>&impl.storage.data) != NULL
+    unlock_object()
+    return found
+
+cdef inline bint has_sizes(TensorImpl impl, const int64_t* sizes, int ndim) noexcept:
+    """Return whether these are the sizes."""
+    lock_object(impl)
+    cdef bint found = impl.ndim == ndim and memcmp(
+        impl.c_sizes, sizes, ndim * sizeof(int64_t)) == 0
     unlock_object()
     return found
 

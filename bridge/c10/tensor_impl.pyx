@@ -23,15 +23,18 @@ As in c10/core/TensorImpl.h, PyTorch 1.8.1, a tensor may lack a type or memory:
 Note: Invariants
 ----------------
 - Sizes are not negative and their product fits an int64: `require_numel` checks every size that
-  comes from outside, and no function sets sizes otherwise.
+  comes from outside, and no function sets sizes otherwise. With a type, the bytes fit one, too:
+  where elements may be more than the memory, as with strides of zero, `require_nbytes` checks.
+- The offset is not negative, and its bytes fit an int64 (`MAX_OFFSET`), also where no element is.
 - There are `ndim` sizes and `ndim` strides in `c_sizes`, `c_numel` is the product of the sizes, and
   CONTIGUOUS is set if and only if the elements lie row-major without gaps.
 - `storage.users` is the number of TensorImpls that share the Storage.
 - `sizes_ref` and `origin`, where they are not None, agree with the sizes and the memory.
 
 Without the GIL a change of a tensor is made in a critical section of its TensorImpl, and what reads
-more than one number reads in one, or reads a snapshot (`seen`). The buffer of a Storage is replaced
-in a critical section of the Storage, by `install`.
+more than one number reads in one, or reads a snapshot (`seen`). One number is read whole outside of
+one, by `numel_of` and its kin, and changed by `set_numel` and its kin. The buffer of a Storage is
+replaced in a critical section of the Storage, by `install`.
 
 The storage may be too small or of another type, since another tensor that shares it may have
 changed it. So `data` checks both before each access.
@@ -52,7 +55,7 @@ from bridge.c10.layout cimport (
     extent,
     is_contiguous,
 )
-from bridge.c10.python_api cimport FREE_THREADED, make_immortal
+from bridge.c10.python_api cimport make_immortal, set_word32
 from bridge.c10.slots cimport (
     MAX_CACHED,
     clear_weakrefs,
@@ -69,14 +72,19 @@ from bridge.c10.slots cimport (
 from bridge.c10.storage cimport (
     BORROWED,
     EXTERNAL,
+    OBJECTS,
     READONLY,
-    Elements,
     Storage,
     add_users,
     allocate_buffer,
     begin_of,
+    flags_of,
     install,
+    nbytes_of,
     new_storage,
+    owner_of,
+    share_buffer,
+    storage_type,
 )
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 
@@ -114,7 +122,7 @@ cdef class TensorImpl:
         if self.c_sizes != self.inline:
             free(self.c_sizes)
         self.c_sizes = block
-        self.ndim = ndim
+        set_word32(&self.ndim, ndim)
         return 0
 
     cdef int set_contiguous(self, const int64_t* sizes, int ndim, int64_t numel) except -1:
@@ -122,8 +130,8 @@ cdef class TensorImpl:
         self.set_ndim(ndim)
         memcpy(self.c_sizes, sizes, ndim * sizeof(int64_t))
         contiguous_strides(sizes, self.c_sizes + ndim, ndim)
-        self.c_numel = numel
-        self.flags |= CONTIGUOUS
+        set_numel(self, numel)
+        set_impl_flags(self, self.flags | CONTIGUOUS)
         self.sizes_ref = None
         self.origin = None
         return 0
@@ -135,11 +143,11 @@ cdef class TensorImpl:
         self.set_ndim(ndim)
         memcpy(self.c_sizes, sizes, ndim * sizeof(int64_t))
         memcpy(self.c_sizes + ndim, strides, ndim * sizeof(int64_t))
-        self.c_numel = numel
+        set_numel(self, numel)
         if is_contiguous(sizes, strides, ndim):
-            self.flags |= CONTIGUOUS
+            set_impl_flags(self, self.flags | CONTIGUOUS)
         else:
-            self.flags &= ~<uint8_t>CONTIGUOUS
+            set_impl_flags(self, self.flags & ~CONTIGUOUS)
         self.sizes_ref = None
         self.origin = None
         return 0
@@ -179,7 +187,10 @@ cdef class TensorImpl:
         return 0
 
     cdef int set_storage(self, Storage storage) except -1:
-        """Share `storage` instead of the present one; the caller sets the offset."""
+        """Share `storage` instead of the present one; the caller sets the offset.
+
+        The caller also keeps the present one until the change is complete (`former`).
+        """
         cdef Storage old
         add_users(&storage.users, 1)
         old = exchange_storage(self, storage)
@@ -199,7 +210,7 @@ cdef class TensorImpl:
     cdef bint storage_initialized(self) noexcept:
         """Return whether there is memory for the elements, or none is needed."""
         lock_object(self)
-        cdef bint found = self.c_numel == 0 or self.storage.data != NULL
+        cdef bint found = self.c_numel == 0 or pointer(<void**>&self.storage.data) != NULL
         unlock_object()
         return found
 
@@ -211,12 +222,15 @@ cdef class TensorImpl:
         Raises EnforceBufferError: undefined, no type, not allocated, borrowed memory that is gone,
         or a storage that another tensor has made too small or filled with another type.
         """
-        cdef Storage storage = self.storage
+        cdef Storage storage
         cdef char* begin
         cdef char* found
+        if FREE_THREADED and not impl_flags(self) & (SNAPSHOT | CONTIGUOUS):
+            return snapshot(self).data(caller)      # whose sizes stay
+        storage = storage_of(self)
         if storage is None:
             self.require_defined(caller)
-        if storage.flags & BORROWED:
+        if flags_of(storage) & BORROWED:
             storage.check()
         if FREE_THREADED:
             # Another thread may install a buffer meanwhile, whose size it sets last. A lock would
@@ -227,6 +241,23 @@ cdef class TensorImpl:
                 if begin_of(storage) == begin:
                     return found
         return checked_data(self, storage, caller)
+
+    cdef object held(self, char** data, str caller):
+        """Return the owner of the memory, which keeps it, and set `data` to what `data` returns.
+
+        For what reads or writes elements itself; an address that is handed out is retained, too
+        (`retained_owner`). None: there is no memory.
+        """
+        cdef Storage storage
+        while True:
+            data[0] = self.data(caller)
+            storage = storage_of(self)
+            owner = owner_of(storage)
+            # read until the two agree, as another thread may replace the buffer between them
+            if not FREE_THREADED or (
+                    self.data(caller) == data[0] and is_storage(self, storage)
+                    and owner_of(storage) is owner):
+                return owner
 
     cdef int writable(self, str caller) except -1:
         """Raise EnforceNotMet if the memory is read-only."""
@@ -254,12 +285,12 @@ cdef class TensorImpl:
     def dim(self):
         """Return the number of dimensions."""
         self.require_defined("TensorImpl.dim")
-        return self.ndim
+        return ndim_of(self)
 
     def numel(self):
         """Return the number of elements, the product of the sizes."""
         self.require_defined("TensorImpl.numel")
-        return self.c_numel
+        return numel_of(self)
 
     def sizes(self):
         """Return the sizes, in elements; the ArrayRef does not change with the tensor."""
@@ -274,16 +305,16 @@ cdef class TensorImpl:
     def storage_offset(self):
         """Return the number of elements from the beginning of the Storage to the first one."""
         self.require_defined("TensorImpl.storage_offset")
-        return self.offset
+        return offset_of(self)
 
     def is_contiguous(self):
         """Return whether the elements lie row-major without gaps."""
         self.require_defined("TensorImpl.is_contiguous")
-        return (self.flags & CONTIGUOUS) != 0
+        return is_contiguous_now(self)
 
     def dtype(self):
         """Return the TypeMeta of the elements; without a type the undefined one, which is False."""
-        return self.c_dtype
+        return <TypeMeta>dtype_of(self)
 
     def device(self):
         """Return the Device that the memory is on, or will be."""
@@ -300,12 +331,13 @@ cdef class TensorImpl:
     def owns_memory(self):
         """Return whether the buffer came from an Allocator of the bridge, not from outside."""
         cdef Storage storage = storage_of(self)
-        return storage is not None and storage.data != NULL and not storage.flags & EXTERNAL
+        return storage is not None and begin_of(storage) != NULL \
+            and not flags_of(storage) & EXTERNAL
 
     def __repr__(self):
         if is_undefined(self):
             return "UndefinedTensorImpl"
-        return (f"TensorImpl(sizes={self.sizes().vec()}, dtype={self.c_dtype}, "
+        return (f"TensorImpl(sizes={self.sizes().vec()}, dtype={self.dtype()}, "
                 f"device='{self.device()}')")
 
 
@@ -370,47 +402,54 @@ cdef void _keep_pair(PyObject* dying, PyObject* storage) noexcept:
 
 
 cdef char* checked_data(TensorImpl self, Storage storage, str caller) except? NULL:
-    """Return what `TensorImpl.data` returns; `storage` is that of `self`, checked if BORROWED."""
+    """Return what `TensorImpl.data` returns; `storage` is that of `self`, checked if BORROWED.
+
+    No other thread changes the sizes of `self` meanwhile, unless it is row-major.
+    """
+    cdef PyObject* dtype = dtype_of(self)
+    cdef int64_t numel = numel_of(self)
+    cdef int64_t offset = offset_of(self)
+    cdef int64_t nbytes = nbytes_of(storage)
+    cdef char* begin = begin_of(storage)
     cdef int64_t low, high, bytes_to_end
-    if self.c_dtype is undefined_type:
+    if dtype == <PyObject*>undefined_type:
         raise EnforceBufferError(
             "The tensor has no element type yet; call mutable_data(T) first.", caller,
             condition="dtype_initialized()")
-    if self.c_numel == 0:
-        if storage.data == NULL:
+    if numel == 0:
+        if begin == NULL:
             return NULL
         # unsigned: an offset may be anything where nothing is read
-        return <char*>(<uintptr_t>storage.data
-                       + <uintptr_t>self.offset * <uintptr_t>self.c_dtype.itemsize)
-    if storage.data == NULL:
+        return <char*>(
+            <uintptr_t>begin + <uintptr_t>offset * <uintptr_t>(<TypeMeta>dtype).itemsize)
+    if begin == NULL:
         raise EnforceBufferError(
             "The tensor is not allocated: it was resized, freed, or never allocated. "
             "Call mutable_data(T) first.", caller, condition="storage_initialized()")
-    if self.flags & CONTIGUOUS:
+    if is_contiguous_now(self):
         # The common case, without a function call; below 2**56 the product does not overflow.
-        if self.offset == 0 and self.c_dtype is storage.c_dtype \
-                and self.c_numel < <int64_t>1 << 56 \
-                and self.c_numel * self.c_dtype.itemsize <= storage.c_nbytes:
-            return storage.data
+        if offset == 0 and dtype == storage_type(storage) \
+                and numel < <int64_t>1 << 56 and numel * (<TypeMeta>dtype).itemsize <= nbytes:
+            return begin
         low = 0
-        high = self.c_numel - 1
+        high = numel - 1
     elif extent(self.c_sizes, self.c_sizes + self.ndim, self.ndim, &low, &high) < 0:
         low, high = 0, INT64_MAX - 1        # past the end of any storage
-    bytes_to_end = checked_mul(self.offset + high + 1, self.c_dtype.itemsize) \
-        if high < INT64_MAX - self.offset else -1
-    if self.offset + low < 0 or bytes_to_end < 0 or bytes_to_end > storage.c_nbytes:
+    bytes_to_end = checked_mul(offset + high + 1, (<TypeMeta>dtype).itemsize) \
+        if high < INT64_MAX - offset else -1
+    if offset + low < 0 or bytes_to_end < 0 or bytes_to_end > nbytes:
         raise EnforceBufferError(
             f"The tensor reaches {bytes_to_end} bytes into a storage of "
-            f"{storage.c_nbytes}: another tensor that shares the storage has changed it. "
+            f"{nbytes}: another tensor that shares the storage has changed it. "
             "Call Resize and mutable_data(T), or ShareData again.", caller,
             condition="nbytes() <= storage().nbytes()")
-    if self.c_dtype is not storage.c_dtype and not (
-            self.c_dtype.c_is_pod and type(storage.ctx) is not Elements):
+    if dtype != storage_type(storage) and not (
+            (<TypeMeta>dtype).c_is_pod and not flags_of(storage) & OBJECTS):
         raise EnforceBufferError(
-            f"The tensor is of {self.c_dtype}, but another tensor that shares its storage "
-            f"has filled it with {storage.c_dtype}. Call mutable_data(T) first.", caller,
-            condition="dtype() == storage().dtype()")
-    return storage.data + self.offset * self.c_dtype.itemsize
+            f"The tensor is of {<TypeMeta>dtype}, but another tensor that shares its storage "
+            f"has filled it with {<TypeMeta>storage_type(storage)}. Call mutable_data(T) first.",
+            caller, condition="dtype() == storage().dtype()")
+    return begin + offset * (<TypeMeta>dtype).itemsize
 
 
 set_dealloc(TensorImpl, _dealloc)
@@ -505,6 +544,11 @@ cdef TensorImpl allocated(
     return impl
 
 
+def unchanging(TensorImpl impl):
+    """Return `impl`, or a copy of its metadata where other threads may change it (see `seen`)."""
+    return seen(impl)
+
+
 def over_storage(Storage storage, TypeMeta dtype, int64_t n):
     """Return a one-dimensional TensorImpl over the first `n` elements of a Storage."""
     cdef TensorImpl impl = new_impl(storage, dtype)
@@ -514,13 +558,11 @@ def over_storage(Storage storage, TypeMeta dtype, int64_t n):
 
 def detached(TensorImpl source):
     """Return a TensorImpl of the same memory in another Storage, so not a share of the one."""
-    cdef Storage now
     cdef TensorImpl impl
     source = seen(source)
-    now = source.storage
-    now.retain()
-    impl = new_pair(now.device_type, now.device_index, source.c_dtype)
-    install(impl.storage, now.ctx, now.data, now.c_dtype, now.c_nbytes, now.flags)
+    source.storage.retain()
+    impl = new_pair(source.storage.device_type, source.storage.device_index, source.c_dtype)
+    share_buffer(impl.storage, source.storage, 0)
     impl.offset = source.offset
     impl.set_strided(source.c_sizes, source.c_strides(), source.ndim, source.c_numel)
     return impl

@@ -12,7 +12,7 @@ cdef class TypeMeta:
     cdef object copy_element         # copies one non-POD element; None: elements are immutable
     cdef object c_numpy              # numpy.dtype, set at the first use
     cdef object c_torch              # torch.dtype where torch_known; None: torch has no such type
-    cdef bint torch_known
+    cdef int torch_known             # a flag of `publish`
     cdef bytes format                # of the buffer protocol; None: it has no such type
 
 cdef TypeMeta undefined_type         # False; of a tensor that has no type yet

@@ -3,9 +3,10 @@
 """TypeMeta: the table of element types, one row per type, with its name in every framework."""
 
 import sys
+import threading
 from copy import deepcopy
 
-from bridge.c10.python_api cimport make_immortal
+from bridge.c10.python_api cimport make_immortal, publish, published
 from bridge.c10.slots cimport forbid_calling
 from bridge.dlpack.abi cimport (
     DL_BFLOAT,
@@ -18,6 +19,29 @@ from bridge.dlpack.abi cimport (
 )
 
 from bridge.c10.errors import EnforceTypeError
+
+cdef extern from *:
+    """
+    static void bridge_set_once(PyObject *owner, PyObject **field, PyObject *value) {
+        BRIDGE_LOCK(owner);
+        if (*field == Py_None) {
+            BRIDGE_PUBLISH(field, Py_NewRef(value));
+            Py_DECREF(Py_None);
+        }
+        BRIDGE_UNLOCK();
+    }
+    #define BRIDGE_NUMPY_OF(meta) Py_NewRef(BRIDGE_PUBLISHED(&(meta)->c_numpy))
+    #define BRIDGE_TORCH_OF(meta) Py_NewRef(BRIDGE_PUBLISHED(&(meta)->c_torch))
+    #define BRIDGE_SET_NUMPY(meta, found) \
+        bridge_set_once((PyObject *)(meta), &(meta)->c_numpy, found)
+    #define BRIDGE_SET_TORCH(meta, found) \
+        bridge_set_once((PyObject *)(meta), &(meta)->c_torch, found)
+    """
+    # Fields that are set once and then stay, so that readers need no lock.
+    object numpy_of "BRIDGE_NUMPY_OF"(TypeMeta meta)
+    object torch_of "BRIDGE_TORCH_OF"(TypeMeta meta)
+    void set_numpy "BRIDGE_SET_NUMPY"(TypeMeta meta, object found) noexcept
+    void set_torch "BRIDGE_SET_TORCH"(TypeMeta meta, object found) noexcept
 
 
 cdef class TypeMeta:
@@ -73,8 +97,13 @@ cdef class TypeMeta:
             return as_type(cls)
         except EnforceTypeError:
             pass                # a class that does not name a type yet
-        meta = _new(f"{cls.__module__}.{cls.__qualname__}", 8, False)
-        set_element_class(meta, cls, deepcopy)
+        name = f"{cls.__module__}.{cls.__qualname__}"
+        with _registering:
+            named = _by_class.get(id(cls))
+            if named is not None:       # by another thread
+                return (<tuple>named)[1]
+            meta = _new(name, 8, False)
+            set_element_class(meta, cls, deepcopy)
         return meta
 
     def Match(self, T):
@@ -87,9 +116,9 @@ cdef class TypeMeta:
 
         Raises EnforceNotMet, also a TypeError, where NumPy has no such type.
         """
-        if self.c_numpy is None:
-            self.c_numpy = _numpy_dtype(self)
-        return self.c_numpy
+        if numpy_of(self) is None:
+            set_numpy(self, _numpy_dtype(self))
+        return numpy_of(self)
 
     @property
     def is_pod(self):
@@ -104,16 +133,15 @@ cdef class TypeMeta:
     @property
     def torch(self):
         """The ``torch.dtype``, or None if torch has no such type. Imports torch."""
-        if not self.torch_known:
+        if not published(&self.torch_known):
             import torch
             if not hasattr(torch, "dtype"):
                 raise ImportError("torch is only partly imported.")
-            self.c_torch = getattr(torch, _TORCH_NAME.get(self.name, self.name), None) \
-                if self.c_is_pod else None
-            if not isinstance(self.c_torch, torch.dtype):
-                self.c_torch = None
-            self.torch_known = True
-        return self.c_torch
+            found = getattr(torch, _TORCH_NAME.get(self.name, self.name), None)
+            if self.c_is_pod and isinstance(found, torch.dtype):
+                set_torch(self, found)
+            publish(&self.torch_known, True)
+        return torch_of(self)
 
     @property
     def dlpack(self):
@@ -178,6 +206,7 @@ def _registered(cls):
 cdef dict _by_spec = {}
 cdef dict _by_class = {}
 cdef dict _by_dlpack = {}
+cdef object _registering = threading.RLock()    # held while a class is added to `_by_class`
 cdef dict _TORCH_NAME = {}
 # NumPy's kinds of types that are not element types, and what to call them.
 cdef dict _REFUSED_KINDS = {

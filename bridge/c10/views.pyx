@@ -11,8 +11,9 @@ cimport cython
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memcpy
 
-from bridge.c10.dims cimport Dims, new_dims, require_numel, wrap_dim
+from bridge.c10.dims cimport Dims, new_dims, require_nbytes, require_numel, wrap_dim
 from bridge.c10.layout cimport (
+    MAX_OFFSET,
     checked_mul,
     checked_numel,
     contiguous_strides,
@@ -33,6 +34,17 @@ cdef TensorImpl _same(TensorImpl self):
     out.c_numel = self.c_numel
     out.flags = self.flags & CONTIGUOUS
     return out
+
+
+cdef inline void _finish_at(TensorImpl out, int64_t offset) noexcept:
+    """Call `finish` and set the offset.
+
+    Without elements nothing is read there: as in ATen the offset may lie outside of the storage,
+    but one that is no offset at all leaves that of the source.
+    """
+    out.finish()
+    if out.c_numel or 0 <= offset <= MAX_OFFSET:
+        out.offset = offset
 
 
 cdef list _list(const int64_t* values, int n):
@@ -57,9 +69,10 @@ cdef TensorImpl as_strided(
     cdef int64_t numel, low = 0, high = 0, end
     self.require_defined(caller)
     numel = require_numel(sizes, ndim, caller)
-    if offset < 0:
+    require_nbytes(numel, self.c_dtype.itemsize, caller)
+    if offset < 0 or offset > MAX_OFFSET:
         raise EnforceValueError(
-            f"A storage offset must not be negative: {offset}.", caller,
+            f"A storage offset must be from 0 to {MAX_OFFSET}: {offset}.", caller,
             condition="storage_offset >= 0")
     if numel:
         end = -1
@@ -205,8 +218,7 @@ cdef TensorImpl select(TensorImpl self, int64_t dim, int64_t index, str caller):
             f"Index {index} is out of range for dimension {dim} of size {self.c_sizes[dim]}.",
             caller, condition="-size <= index < size")
     out = _without(self, <int>dim)
-    out.offset = wrapped_add(out.offset, wrapped_mul(i, self.c_strides()[dim]))
-    out.finish()
+    _finish_at(out, wrapped_add(out.offset, wrapped_mul(i, self.c_strides()[dim])))
     return out
 
 
@@ -217,15 +229,16 @@ cdef TensorImpl slice_dim(
     """Return a view of `length` elements of dimension `dim` from `start` on; not checked."""
     cdef TensorImpl out = _same(self)
     cdef int64_t* stride = out.c_strides() + dim
+    cdef int64_t offset = out.offset
     if length > 0 or step > 0:
         # for an empty slice, too, as in ATen
-        out.offset = wrapped_add(out.offset, wrapped_mul(start, stride[0]))
+        offset = wrapped_add(offset, wrapped_mul(start, stride[0]))
     out.c_sizes[dim] = length
     if length > 1:
         stride[0] = wrapped_mul(stride[0], step)
     elif step > 0 and stride[0] <= INT64_MAX // step and stride[0] >= -INT64_MAX // step:
         stride[0] *= step       # visible in strides(); reaches no element
-    out.finish()
+    _finish_at(out, offset)
     return out
 
 
@@ -314,7 +327,7 @@ cdef TensorImpl expand(TensorImpl self, const int64_t* sizes, int ndim, str call
                 f"Dimension {d} of size {self.c_sizes[d]} cannot be expanded to {size}; only a "
                 "size of one can.", caller)
         out.c_sizes[i] = size
-    require_numel(out.c_sizes, ndim, caller)
+    require_nbytes(require_numel(out.c_sizes, ndim, caller), out.c_dtype.itemsize, caller)
     out.finish()
     return out
 
@@ -370,13 +383,12 @@ cdef TensorImpl diagonal(TensorImpl self, int64_t offset, int64_t dim1, int64_t 
     rest = _without(self, <int>max(dim1, dim2))
     rest = _without(rest, <int>min(dim1, dim2))
     out = like(self)
-    out.offset = wrapped_add(out.offset, first)
     out.set_ndim(self.ndim - 1)
     memcpy(out.c_sizes, rest.c_sizes, rest.ndim * sizeof(int64_t))
     out.c_sizes[rest.ndim] = max(size, 0)
     memcpy(out.c_strides(), rest.c_strides(), rest.ndim * sizeof(int64_t))
     out.c_strides()[rest.ndim] = wrapped_add(strides[dim1], strides[dim2])
-    out.finish()
+    _finish_at(out, wrapped_add(out.offset, first))
     return out
 
 
@@ -404,9 +416,11 @@ cdef TensorImpl unfold(TensorImpl self, int64_t dim, int64_t size, int64_t step,
     memcpy(out.c_strides(), self.c_strides(), self.ndim * sizeof(int64_t))
     if self.ndim:
         out.c_sizes[dim] = (length - size) // step + 1
-        out.c_strides()[dim] = stride * step if out.c_sizes[dim] > 1 or step < 1 << 32 else stride
+        out.c_strides()[dim] = wrapped_mul(stride, step) \
+            if out.c_sizes[dim] > 1 or step < 1 << 32 else stride
     out.c_sizes[n - 1] = size
     out.c_strides()[n - 1] = stride
-    require_numel(out.c_sizes, n, caller)       # windows overlap, so there may be too many elements
+    # windows overlap, so there may be too many elements
+    require_nbytes(require_numel(out.c_sizes, n, caller), out.c_dtype.itemsize, caller)
     out.finish()
     return out

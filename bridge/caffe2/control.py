@@ -22,6 +22,9 @@ True
 
 from __future__ import annotations
 
+import itertools
+from _thread import RLock
+
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
 from bridge.caffe2.core import (
     BlobReference,
@@ -55,17 +58,17 @@ __all__ = [
 ]
 
 _used_names: set[str] = set()
-_next_number = 1
+_numbers = itertools.count(1)
+_naming = RLock()  # held from looking a name up to adding it
 
 
 def _step_name(control: str, base: str) -> str:
     """Return a name for a step that no step of this module has."""
-    global _next_number
     name = f"{base}/{control}"
-    while name in _used_names:
-        name = f"{base}/{control}_{_next_number}"
-        _next_number += 1
-    _used_names.add(name)
+    with _naming:
+        while name in _used_names:
+            name = f"{base}/{control}_{next(_numbers)}"
+        _used_names.add(name)
     return name
 
 

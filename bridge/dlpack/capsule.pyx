@@ -9,8 +9,6 @@ from cpython.pycapsule cimport (
     PyCapsule_GetName,
     PyCapsule_GetPointer,
     PyCapsule_IsValid,
-    PyCapsule_SetDestructor,
-    PyCapsule_SetName,
 )
 from cpython.ref cimport Py_DECREF
 
@@ -27,6 +25,30 @@ from bridge.dlpack.abi cimport (
 cdef extern from "Python.h":
     # Returns NULL on failure, which is checked here without the cost of a Python try.
     PyObject* pycapsule_new "PyCapsule_New"(void*, const char*, void (*)(object) noexcept)
+
+cdef extern from *:
+    """
+    #ifndef Py_GIL_DISABLED     /* no other thread runs before it ends */
+    #define BRIDGE_BEGIN_TAKING(capsule)
+    #define BRIDGE_END_TAKING()
+    #else
+    #define BRIDGE_BEGIN_TAKING(capsule) Py_BEGIN_CRITICAL_SECTION(capsule)
+    #define BRIDGE_END_TAKING() Py_END_CRITICAL_SECTION()
+    #endif
+    static void *bridge_take(PyObject *capsule, const char *name, const char *used) {
+        void *tensor = NULL;
+        BRIDGE_BEGIN_TAKING(capsule);
+        if (PyCapsule_IsValid(capsule, name)) {
+            tensor = PyCapsule_GetPointer(capsule, name);
+            PyCapsule_SetName(capsule, used);
+            PyCapsule_SetDestructor(capsule, NULL);     /* which would not delete it any more */
+        }
+        BRIDGE_END_TAKING();
+        return tensor;
+    }
+    """
+    # Return the pointer of a capsule of that name, which is renamed; NULL: it has another name.
+    void* take "bridge_take"(object capsule, const char* name, const char* used) noexcept
 
 # PyCapsule keeps the pointer to its name, so the names are static.
 cdef const char* LEGACY = "dltensor"
@@ -108,6 +130,9 @@ cdef ManagedTensor _own(ManagedTensor owner, DLManagedTensorVersioned* managed):
 cdef ManagedTensor consume_capsule(object capsule):
     """Rename a capsule, versioned or legacy, and return the owner of its tensor.
 
+    One of several threads that consume a capsule at once gets it; other libraries take no part in
+    that.
+
     Raises TypeError: not a capsule. BufferError: not a DLPack capsule, consumed before, or of
     another major version.
     """
@@ -118,11 +143,13 @@ cdef ManagedTensor consume_capsule(object capsule):
     if not PyCapsule_CheckExact(capsule):
         raise TypeError(
             f"A DLPack capsule is a PyCapsule, not {type(capsule).__name__!r}.")
-    if PyCapsule_IsValid(capsule, VERSIONED):
-        versioned = True
-    elif PyCapsule_IsValid(capsule, LEGACY):
-        versioned = False
-    else:
+    # First, since it may run Python. Nothing fails from here until the owner has the tensor.
+    owner = ManagedTensor.__new__(ManagedTensor)
+    managed = take(capsule, VERSIONED, USED_VERSIONED)
+    versioned = managed != NULL
+    if not versioned:
+        managed = take(capsule, LEGACY, USED_LEGACY)
+    if managed == NULL:
         name = PyCapsule_GetName(capsule)
         shown = None if name == NULL else (<bytes>name).decode("utf-8", "backslashreplace")
         if shown is not None and shown.startswith("used_dltensor"):
@@ -132,12 +159,6 @@ cdef ManagedTensor consume_capsule(object capsule):
         raise BufferError(
             f"The capsule's name is {shown!r}; a DLPack capsule's is 'dltensor' or "
             "'dltensor_versioned'.")
-    managed = PyCapsule_GetPointer(capsule, VERSIONED if versioned else LEGACY)
-    owner = ManagedTensor.__new__(ManagedTensor)
-    # Nothing fails from here until the owner has the tensor. The destructor of a renamed capsule
-    # does not delete it.
-    PyCapsule_SetName(capsule, USED_VERSIONED if versioned else USED_LEGACY)
-    PyCapsule_SetDestructor(capsule, NULL)
     if versioned:
         return _own(owner, <DLManagedTensorVersioned*>managed)
     owner.managed = managed

@@ -228,13 +228,15 @@ cdef TensorImpl _with_bits(TensorImpl impl):
     cdef int64_t i, size = (impl.c_numel + 7) // 8
     cdef const uint8_t* source
     cdef uint8_t* to
+    cdef char* data
     if not host_accessible(device_type_of(impl)):
         raise EnforceBufferError(
             "Arrow packs booleans into bits, which is done in host memory only. Use to('uint8').",
             "__arrow_c_device_array__")
     report_copy(impl.c_numel, "Arrow packs booleans into bits")
     out = allocated(&size, 1, uint8_type, DL_CPU, 0, "__arrow_c_array__")
-    source = <const uint8_t*>impl.data("__arrow_c_array__")
+    _keep = impl.held(&data, "__arrow_c_array__")
+    source = <const uint8_t*>data
     to = <uint8_t*>out.data("__arrow_c_array__")
     for i in range(size):
         to[i] = 0
@@ -284,6 +286,7 @@ cdef tuple arrow_array(TensorImpl impl, object requested):
     Raises EnforceBufferError: see `_require` and `_as_requested`, or the memory is on a device.
     """
     cdef ArrowArray* array
+    impl = seen(impl)
     if requested is not None:
         _require(impl, "__arrow_c_array__")
         impl = _as_requested(impl, requested, "__arrow_c_array__")
@@ -308,6 +311,7 @@ cdef tuple arrow_device_array(TensorImpl impl, object requested):
     """
     cdef ArrowDeviceArray* array
     cdef int32_t kind, index
+    impl = seen(impl)
     if requested is not None:
         _require(impl, "__arrow_c_device_array__")
         impl = _as_requested(impl, requested, "__arrow_c_device_array__")

@@ -8,7 +8,7 @@ from libc.string cimport memcpy, memset
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.device cimport host_accessible
 from bridge.c10.dims cimport Dims, parse_dims
-from bridge.c10.layout cimport checked_mul, checked_numel
+from bridge.c10.layout cimport MAX_BYTES, checked_mul, checked_numel
 from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, device_index_of, device_type_of
@@ -26,8 +26,6 @@ from bridge.exchange.fresh_memory import ScatteredMemoryError
 
 cdef extern from *:
     int popcount "__builtin_popcountll"(unsigned long long) nogil
-
-cdef int64_t MAX_BYTES = <int64_t>1 << 56       # no machine has more address space
 
 
 cdef TensorImpl import_column(Field field, ArrowOwner owner, DLDevice where, object copy):

@@ -12,7 +12,7 @@ from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.copy cimport requested_copy
-from bridge.c10.layout cimport extent
+from bridge.c10.layout cimport block
 from bridge.c10.python_api cimport take_pending
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, new_impl
@@ -84,7 +84,7 @@ cdef TensorImpl _plain(Py_buffer* buffer, object owner):
     cdef TypeMeta dtype = _type_of(buffer.format, buffer.itemsize)
     cdef TensorImpl impl
     cdef Storage storage
-    cdef int64_t itemsize, alignment, low = 0, high = -1, stride
+    cdef int64_t itemsize, alignment, nbytes = 0, low = 0, stride
     cdef int i
     if dtype is None or buffer.suboffsets != NULL \
             or buffer.ndim and (buffer.shape == NULL or buffer.strides == NULL):
@@ -103,10 +103,13 @@ cdef TensorImpl _plain(Py_buffer* buffer, object owner):
         impl.c_sizes[i] = buffer.shape[i]
         impl.c_strides()[i] = stride
     impl.finish()
-    if impl.c_numel and extent(impl.c_sizes, impl.c_strides(), impl.ndim, &low, &high) != 0:
-        raise BufferError("The strides of the buffer overflow.")
+    if impl.c_numel:
+        nbytes = block(<uintptr_t>buffer.buf, impl.c_sizes, impl.c_strides(), impl.ndim, itemsize,
+                       &low)
+        if nbytes < 0:
+            raise BufferError("The strides of the buffer reach out of the address space.")
     impl.offset = -low
-    install(storage, owner, <char*>buffer.buf + low * itemsize, dtype, (high - low + 1) * itemsize,
+    install(storage, owner, <char*>buffer.buf + low * itemsize, dtype, nbytes,
             EXTERNAL | READONLY if buffer.readonly else EXTERNAL)
     return impl
 

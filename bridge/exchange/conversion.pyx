@@ -6,7 +6,13 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.copy cimport reported_copy, requested_copy
 from bridge.c10.handle cimport Handle
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, device_type_of
+from bridge.c10.tensor_impl cimport (
+    TensorImpl,
+    device_type_of,
+    is_contiguous_now,
+    is_pod_now,
+    numel_of,
+)
 from bridge.dlpack.abi cimport DL_CUDA_HOST
 from bridge.exchange.device_memory cimport as_cpu_memory
 from bridge.exchange.import_tensor cimport import_tensor, is_new
@@ -43,17 +49,17 @@ cpdef TensorImpl row_major(TensorImpl impl, object copy, int64_t alignment=1):
 
     ``copy=True`` always copies. Raises BufferError: a copy is needed and `copy` is False.
     """
-    if not impl.c_dtype.c_is_pod:
+    if not is_pod_now(impl):
         return impl
     if copy is True:
         return requested_copy(impl, "convert")
-    if not impl.flags & CONTIGUOUS:
+    if not is_contiguous_now(impl):
         if copy is False:
             raise BufferError(
                 f"The memory has strides {impl.strides().vec()}, and the framework supports "
                 "row-major memory only. Allow a copy with copy=None.")
         return reported_copy(impl, "it is not row-major, as the framework's memory is", "convert")
-    if impl.c_numel == 0 or <uintptr_t>impl.data("convert") % <uintptr_t>alignment == 0:
+    if numel_of(impl) == 0 or <uintptr_t>impl.data("convert") % <uintptr_t>alignment == 0:
         return impl
     if copy is False:
         raise BufferError(

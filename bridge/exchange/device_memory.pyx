@@ -4,8 +4,8 @@
 
 
 from bridge.c10.copy cimport copy_elements
-from bridge.c10.storage cimport install
-from bridge.c10.tensor_impl cimport TensorImpl, allocated, device_index_of, new_pair
+from bridge.c10.storage cimport share_buffer
+from bridge.c10.tensor_impl cimport TensorImpl, allocated, device_index_of, new_pair, seen
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA
 
 from bridge.c10.allocator import Allocator, GetAllocator, register_default_allocator
@@ -39,6 +39,7 @@ def _cuda_of_torch(what):
 def copied_to(TensorImpl impl, device_type, index):
     """Return a row-major copy of `impl` on a device."""
     cdef TensorImpl out
+    impl = seen(impl)
     impl.data("to")
     out = allocated(impl.c_sizes, impl.ndim, impl.c_dtype, device_type, index, "to")
     copy_elements(out, impl, "to")
@@ -58,11 +59,11 @@ cdef TensorImpl as_cuda_memory(TensorImpl impl):
 cdef TensorImpl _on_device(TensorImpl impl, int device_type, int index):
     """Return a TensorImpl of the same memory, described as memory of another device."""
     cdef TensorImpl out
+    impl = seen(impl)
     impl.data("to")
     impl.storage.retain()
     out = new_pair(device_type, index, impl.c_dtype)
-    install(out.storage, impl.storage.ctx, impl.storage.data, impl.storage.c_dtype,
-            impl.storage.c_nbytes, impl.storage.flags)
+    share_buffer(out.storage, impl.storage, 0)
     out.offset = impl.offset
     out.set_strided(impl.c_sizes, impl.c_strides(), impl.ndim, impl.c_numel)
     return out

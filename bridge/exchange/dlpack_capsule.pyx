@@ -2,8 +2,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """From TensorImpl to DLPack capsules: what ``__dlpack__`` of the array API standard returns."""
 
+import threading
+
+from cpython.object cimport PyObject
+
 from bridge.c10.copy cimport requested_copy
-from bridge.c10.storage cimport READONLY, Storage
+from bridge.c10.python_api cimport pointer, set_pointer
+from bridge.c10.storage cimport READONLY, Storage, owner_of
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     TensorImpl,
@@ -30,9 +35,21 @@ from bridge.c10.device import Device
 from bridge.c10.errors import EnforceNotMet
 from bridge.exchange.to_device import to_device
 
+cdef object _remembering = threading.RLock()
 # The last max_version that was compared and found recent enough: a consumer passes the same
 # tuple every time.
-cdef object _known_version = (DLPACK_MAJOR, DLPACK_MINOR)
+cdef tuple _versions = ((DLPACK_MAJOR, DLPACK_MINOR),)
+cdef PyObject* _known_version = <PyObject*>_versions[0]
+
+
+cdef int _remember(object max_version) except -1:
+    """Compare with this tuple from now on; the former one is let go of."""
+    global _versions
+    with _remembering:
+        kept = (max_version,)
+        set_pointer(<void**>&_known_version, <void*>max_version)
+        _versions = kept
+    return 0
 
 
 cdef object dlpack_capsule(
@@ -42,10 +59,9 @@ cdef object dlpack_capsule(
     cdef TensorImpl source
     cdef int flags = 0
     cdef bint versioned = False
-    global _known_version
     if copy is not None:
         tristate(copy)
-    if max_version is _known_version:
+    if <PyObject*>max_version == <PyObject*>pointer(<void**>&_known_version):
         versioned = True
     elif max_version is not None:
         if not isinstance(max_version, tuple) or len(<tuple>max_version) != 2:
@@ -53,21 +69,21 @@ cdef object dlpack_capsule(
         # (compared in Python: the numbers may be of any size and any type)
         versioned = (<tuple>max_version)[0] >= DLPACK_MAJOR
         if versioned:
-            _known_version = max_version
+            _remember(max_version)
     source = impl = seen(impl)
     if dl_device is not None:
         impl = _on_device(impl, dl_device, copy)
     if is_undefined(impl):
         impl.require_defined("__dlpack__")
-    if copy is True and impl.storage.ctx is source.storage.ctx:
+    if copy is True and owner_of(impl.storage) is owner_of(source.storage):
         impl = requested_copy(impl, "__dlpack__")
     if storage_flags(impl) & READONLY or not impl.flags & CONTIGUOUS \
             or device_type_of(impl) != DL_CPU:
         impl = fit_for_consumer(impl, copy)
-    if impl is not source and impl.storage.ctx is not source.storage.ctx:
+    if impl is not source and owner_of(impl.storage) is not owner_of(source.storage):
         flags = DLPACK_IS_COPIED
     if stream is not None or device_type_of(impl) != DL_CPU:
-        _synchronise(impl.storage, stream)
+        _synchronise(impl.storage, source.storage, stream)
     if versioned:
         return new_capsule(export_versioned(impl, flags, IN_CAPSULE), True)
     return new_capsule(export_legacy(impl), False)
@@ -88,10 +104,17 @@ cdef TensorImpl _on_device(TensorImpl impl, object dl_device, object copy):
         raise BufferError(f"The tensor cannot be moved to {device}: {error}") from error
 
 
-cdef int _synchronise(Storage storage, object stream) except -1:
-    """Make the consumer's stream wait for the work on ours (array API standard, __dlpack__)."""
+cdef int _synchronise(Storage storage, Storage source, object stream) except -1:
+    """Make the consumer's stream wait for the work on ours (array API standard, __dlpack__).
+
+    A copy of `source` in host memory is complete, so a stream of the device of `source`, which the
+    consumer may name, need not wait.
+    """
     if not has_streams(storage.device_type):
-        if stream is not None and stream != -1:
+        if has_streams(source.device_type):
+            from bridge.exchange.streams import check_stream
+            check_stream(stream, source.device_type)
+        elif stream is not None and stream != -1:
             raise BufferError(
                 f"There are no streams on {storage.device()}; stream must be None, not {stream!r}.")
         return 0
@@ -106,7 +129,7 @@ cdef object immutable_capsule(TensorImpl impl, object stream):
     `stream`: as in `__dlpack__` of the array API standard.
     """
     if has_streams(device_type_of(impl)):
-        _synchronise(impl.storage, stream)
+        _synchronise(impl.storage, impl.storage, stream)
     return new_capsule(export_legacy(impl, True), False)
 
 

@@ -6,12 +6,21 @@ A DLPack tensor that leaves owns a reference to the owner of the buffer (`Storag
 valid whatever becomes of the tensor and its Storage; see `dlpack_deleters`.
 """
 
+cimport cython
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from bridge.c10.retained cimport retained_owner
 from bridge.c10.storage cimport READONLY, Storage
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, is_undefined, seen, storage_flags
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    dtype_of,
+    is_pod_now,
+    is_undefined,
+    seen,
+    storage_flags,
+)
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport (
     DLPACK_MAJOR,
@@ -129,19 +138,21 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) excep
 cdef int borrow(TensorImpl impl, DLTensor* out) except -1:
     """Describe `impl` for the time of a call; sizes and strides are those of `impl` itself.
 
+    Nobody may change the tensor meanwhile, in another thread either.
+
     Read-only memory is accepted, although a DLTensor has no such flag: most arguments of a call
     are only read, and DLPack leaves it to the callee to know which ones it writes.
     """
-    cdef Storage storage = impl.storage
     caller = "__dlpack_c_exchange_api__"
-    if not impl.c_dtype.c_is_pod:
+    if not is_pod_now(impl):
         refuse_non_pod(impl, caller)
-    if _padded(impl.c_dtype):
+    if _padded(<TypeMeta>dtype_of(impl)):
         raise EnforceBufferError(
-            f"Each {impl.c_dtype} takes a byte of its own here, which a bare DLTensor cannot "
+            f"Each {impl.dtype()} takes a byte of its own here, which a bare DLTensor cannot "
             "express. Use __dlpack__.", caller)
-    out.data = impl.data(caller)
-    _place(storage, impl, out)
-    out.shape = impl.c_sizes
-    out.strides = impl.c_strides()
+    with cython.critical_section(impl):
+        out.data = impl.data(caller)
+        _place(impl.storage, impl, out)
+        out.shape = impl.c_sizes
+        out.strides = impl.c_strides()
     return 0

@@ -9,10 +9,11 @@ from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.copy cimport contiguous_copy, requested_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport (
+    MAX_BYTES,
+    block,
     checked_mul,
     checked_numel,
     contiguous_strides,
-    extent,
     is_contiguous,
 )
 from bridge.c10.reports cimport report_copy
@@ -33,8 +34,6 @@ from bridge.c10.device import DeviceType
 
 cdef enum:
     MAX_NDIM = 1024         # no framework supports more
-
-cdef int64_t MAX_BYTES = <int64_t>1 << 56       # no machine has more address space
 
 
 cdef TypeMeta _type_of(DLDataType dtype):
@@ -70,7 +69,7 @@ cdef TensorImpl adopt(
     cdef TypeMeta dtype
     cdef int ndim = tensor.ndim
     cdef int i, index = tensor.device.device_id
-    cdef int64_t numel, low = 0, high = -1, nbytes = 0
+    cdef int64_t numel, low = 0, nbytes
     cdef uintptr_t first, begin
     if ndim < 0 or ndim > MAX_NDIM:
         raise BufferError(f"The DLPack tensor has {ndim} dimensions, which is not supported.")
@@ -111,23 +110,19 @@ cdef TensorImpl adopt(
             raise BufferError(
                 f"The DLPack tensor has {numel} elements and no memory (NULL): it is "
                 "uninitialised, or its storage was freed.")
-        if tensor.byte_offset > <uint64_t>INT64_MAX or first + tensor.byte_offset < first:
+        if tensor.byte_offset > <uint64_t>MAX_BYTES or first + tensor.byte_offset < first:
             raise BufferError(
                 f"The DLPack tensor's byte_offset {tensor.byte_offset} is outside of the address "
                 "space.")
         first += tensor.byte_offset
         if dtype.c_dlpack.bits < 8 and dtype.c_dlpack.lanes == 1 and not padded:
             return _unpacked(impl, first, ctx, copy)
-        if impl.flags & CONTIGUOUS:
-            high = numel - 1
-            nbytes = checked_mul(numel, dtype.itemsize)
-        if nbytes <= 0:
-            nbytes = _extent_bytes(impl, &low, &high)
-        begin = first + <uintptr_t>(low * dtype.itemsize)
-        if begin > first and low < 0 or begin + <uintptr_t>nbytes < begin or nbytes > MAX_BYTES:
+        nbytes = block(first, impl.c_sizes, impl.c_strides(), ndim, dtype.itemsize, &low)
+        if nbytes < 0:
             raise BufferError(
-                f"The DLPack tensor at {first:#x} with strides {impl.strides().vec()} is outside "
-                "of the address space.")
+                f"The DLPack tensor at {first:#x} with sizes {impl.sizes().vec()} and strides "
+                f"{impl.strides().vec()} reaches out of the address space.")
+        begin = first - <uintptr_t>(-low * dtype.itemsize)
         if first % <uintptr_t>_alignment(tensor.dtype) != 0:
             return _realigned(impl, begin, low, nbytes, ctx, storage_flags, copy)
         impl.offset = -low
@@ -137,18 +132,6 @@ cdef TensorImpl adopt(
     if copy is True:
         return requested_copy(impl, "from_dlpack")
     return impl
-
-
-cdef int64_t _extent_bytes(TensorImpl impl, int64_t* low, int64_t* high) except -1:
-    cdef int64_t nbytes = -1
-    if extent(impl.c_sizes, impl.c_strides(), impl.ndim, low, high) == 0 \
-            and high[0] < INT64_MAX + low[0]:
-        nbytes = checked_mul(high[0] - low[0] + 1, impl.c_dtype.itemsize)
-    if nbytes < 0:
-        raise BufferError(
-            f"The DLPack tensor's sizes {impl.sizes().vec()} and strides {impl.strides().vec()} "
-            "reach further than an int64 counts.")
-    return nbytes
 
 
 cdef TensorImpl _realigned(

@@ -50,14 +50,20 @@ cdef TensorImpl import_by_table(object x, object copy):
             "'dlpack_exchange_api'.")
     api = <DLPackExchangeAPI*>PyCapsule_GetPointer(capsule, "dlpack_exchange_api")
     while api.header.version.major != DLPACK_MAJOR:
-        older = <DLPackExchangeAPI*>api.header.prev_api
-        # (a table that is not older would go round in a circle)
-        if api.header.version.major < DLPACK_MAJOR or older == NULL or not _is_older(older, api):
+        if api.header.version.major < DLPACK_MAJOR or api.header.prev_api == NULL:
             if hasattr(x, "__dlpack__"):
                 return import_by_method(x, copy)
             raise BufferError(
                 f"The DLPack exchange table of {type(x).__name__} is of major version "
                 f"{api.header.version.major}; {DLPACK_MAJOR} is understood.")
+        older = <DLPackExchangeAPI*>api.header.prev_api
+        if (older.header.version.major, older.header.version.minor) \
+                >= (api.header.version.major, api.header.version.minor):
+            raise BufferError(
+                f"The DLPack exchange table of {type(x).__name__} is broken: the older table that "
+                f"it refers to has version {older.header.version.major}."
+                f"{older.header.version.minor}, and it has {api.header.version.major}."
+                f"{api.header.version.minor} itself.")
         api = older
     if api.managed_tensor_from_py_object_no_sync == NULL:
         raise BufferError(
@@ -78,12 +84,6 @@ cdef TensorImpl import_by_table(object x, object copy):
     if has_streams(owner.tensor().device.device_type):
         _wait_for_table(api, owner.tensor(), x)
     return adopt_managed(owner, 0, copy)
-
-
-cdef bint _is_older(const DLPackExchangeAPI* a, const DLPackExchangeAPI* b) noexcept:
-    return a.header.version.major < b.header.version.major or (
-        a.header.version.major == b.header.version.major
-        and a.header.version.minor < b.header.version.minor)
 
 
 cdef int _wait_for_table(DLPackExchangeAPI* api, DLTensor* tensor, object x) except -1:

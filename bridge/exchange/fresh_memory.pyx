@@ -12,15 +12,17 @@ no longer.
 """
 
 from bridge.c10.copy cimport reported_copy
-from bridge.c10.reports cimport observed, report_copy
+from bridge.c10.reports cimport is_observed, report_copy
 from bridge.c10.storage cimport (
     BORROWED,
     EXTERNAL,
     READONLY,
     RETAINED,
     Storage,
+    flags_of,
     install,
     new_storage,
+    set_flags,
 )
 from bridge.c10.tensor_impl cimport TensorImpl, new_impl, storage_flags
 
@@ -39,7 +41,7 @@ class ScatteredMemoryError(BufferError):
 
 cpdef bint must_prove(object copy) except -1:
     """Return whether somebody is told if the memory is shared (Note: Shared is proven)."""
-    return copy is not None or observed != 0
+    return copy is not None or is_observed()
 
 
 cpdef bint is_same(TensorImpl first, TensorImpl second) except -1:
@@ -70,10 +72,10 @@ cpdef TensorImpl as_copy(TensorImpl impl, object x, object copy, str reason=""):
         return impl
     if copy is False:
         raise FreshMemoryError(f"It cannot be shared: {reason}. Allow a copy with copy=None.")
-    if storage.flags & (READONLY | BORROWED) or not storage.flags & EXTERNAL:
+    if flags_of(storage) & (READONLY | BORROWED) or not flags_of(storage) & EXTERNAL:
         return reported_copy(impl, reason, "from_dlpack")
     report_copy(impl.c_numel * impl.c_dtype.itemsize, reason)
-    storage.flags &= ~EXTERNAL
+    set_flags(storage, storage.flags & ~EXTERNAL)
     return impl
 
 
@@ -85,7 +87,7 @@ cpdef TensorImpl keeping(TensorImpl impl, object x, bint readonly=False):
     cdef Storage storage = impl.storage
     cdef Storage out
     cdef TensorImpl kept
-    if storage.flags & (BORROWED | RETAINED) or not impl.c_dtype.c_is_pod:
+    if flags_of(storage) & (BORROWED | RETAINED) or not impl.c_dtype.c_is_pod:
         return impl
     out = new_storage(storage.device_type, storage.device_index)
     kept = new_impl(out, impl.c_dtype)

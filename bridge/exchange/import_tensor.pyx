@@ -5,16 +5,25 @@
 Which protocol a class is imported by is found out once and remembered for the class.
 """
 
-cimport cython
 from cpython.buffer cimport PyObject_CheckBuffer
-from cpython.object cimport PyObject, PyTypeObject
+from cpython.object cimport PyTypeObject
 from cpython.pycapsule cimport PyCapsule_CheckExact
 from libc.stdint cimport int64_t
 
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.device cimport as_device
 from bridge.c10.handle cimport Handle
-from bridge.c10.python_api cimport Py_TYPE
+from bridge.c10.python_api cimport (
+    Py_TYPE,
+    pointer,
+    publish,
+    publish_pointer,
+    published,
+    published_pointer,
+    set_pointer,
+    set_word64,
+    word64,
+)
 from bridge.c10.storage cimport EXTERNAL
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, is_undefined, seen, storage_flags
 from bridge.c10.views cimport alias
@@ -28,13 +37,14 @@ from bridge.exchange.numpy cimport (
     numpy_loaded,
     numpy_array_type,
     numpy_generic_type,
+    numpy_type,
 )
 from bridge.exchange.dlpack_producers cimport (
     import_by_method,
     import_by_table,
     import_capsule_method,
 )
-from bridge.exchange.torch_api cimport torch_c, torch_loaded
+from bridge.exchange.torch_api cimport torch_c, torch_loaded, torch_type
 from bridge.exchange.torch_import cimport import_any_torch, import_torch
 
 import sys
@@ -102,16 +112,16 @@ cpdef TensorImpl import_tensor(object x, object device=None, object copy=None):
     cdef PyTypeObject* cls = Py_TYPE(x)
     cdef int i
     if copy is None and device is None:
-        if cls == torch_c.tensor_type or cls == torch_c.parameter_type and cls != NULL:
+        if cls == torch_type() or cls == torch_c.parameter_type and cls != NULL:
             return import_torch(x, None)
-        if <PyObject*>cls == <PyObject*>numpy_array_type:
+        if cls == numpy_type():
             return import_array(x, None)
-        for i in range(_n_fast):
-            if _fast_types[i] == cls:
-                impl = _fast_imports[i](x)
+        for i in range(published(&_n_fast)):
+            if published_pointer(<void**>&_fast_types[i]) == cls:
+                impl = (<fast_import>pointer(<void**>&_fast_imports[i]))(x)
                 if impl is not None:
                     return impl
-    elif copy is False and device is None and cls == torch_c.tensor_type:
+    elif copy is False and device is None and cls == torch_type():
         return import_torch(x, False)
     elif copy is not None:
         tristate(copy)
@@ -185,7 +195,7 @@ cdef TensorImpl _import_by_protocol(object x, object copy):
     if protocol == UNKNOWN:
         protocol = _protocols.get(cls, UNKNOWN)
     if protocol == UNKNOWN:
-        generation = _generation
+        generation = word64(&_generation)
         protocol = _find_protocol(x, True)
         with _remembering:
             if generation != _generation:
@@ -307,17 +317,17 @@ cdef int register_fast_import(object cls, fast_import function) except -1:
     """Import objects of exactly `cls`, a class that is never deleted, by `function` from now on."""
     global _n_fast
     cdef int i
-    with cython.critical_section(_fast_classes):
+    with _remembering:
         for i in range(len(_fast_classes)):
             if _fast_classes[i] is cls:
-                _fast_imports[i] = function
-                _fast_types[i] = <PyTypeObject*>cls
+                set_pointer(<void**>&_fast_imports[i], <void*>function)
+                publish_pointer(<void**>&_fast_types[i], <void*>cls)
                 return 0
         if _n_fast < MAX_FAST:
             _fast_classes.append(cls)
-            _fast_imports[_n_fast] = function
-            _fast_types[_n_fast] = <PyTypeObject*>cls
-            _n_fast += 1
+            set_pointer(<void**>&_fast_imports[_n_fast], <void*>function)
+            publish_pointer(<void**>&_fast_types[_n_fast], <void*>cls)
+            publish(&_n_fast, _n_fast + 1)
     return 0
 
 
@@ -331,16 +341,16 @@ def _forget():
     global _generation
     cdef int i
     with _remembering:
-        _generation += 1
+        set_word64(&_generation, _generation + 1)
         _adapters.clear()
         _other_adapters.clear()
         _protocols.clear()
         _static_protocols.clear()
-    for i in range(_n_fast):
+    for i in range(published(&_n_fast)):
         adapter = adapter_of(_fast_classes[i])
         # else the library's module is in force
         if adapter is None or not adapter.import_takes_copy:
-            _fast_types[i] = NULL
+            publish_pointer(<void**>&_fast_types[i], NULL)
 
 
 on_change(_forget)
@@ -354,19 +364,18 @@ cdef object _adapter(object cls):
         adapter = _other_adapters.get(cls)
     if adapter is not None:
         return adapter
-    generation = _generation
+    generation = word64(&_generation)
     adapter = adapter_of(cls)
     if adapter is None:
         return None
     lasting = _is_lasting(cls)
+    fast = lasting and adapter.prefers_buffer and adapter_of(cls, own=True) is adapter
     with _remembering:
         if generation != _generation:
             return adapter
         (_adapters if lasting else _other_adapters)[cls] = adapter
-    if not lasting:
-        return adapter
-    if adapter.prefers_buffer and adapter_of(cls, own=True) is adapter:
-        register_fast_import(cls, fast_import_buffer)
+        if fast:
+            register_fast_import(cls, fast_import_buffer)
     return adapter
 
 
@@ -383,7 +392,7 @@ cdef int _find_protocol(object x, bint with_adapter, int after=UNKNOWN) except -
         return NOTHING
     if isinstance(x, Handle):
         return WRAPPER
-    if torch_loaded() and issubclass(cls, <object>torch_c.tensor_type):
+    if torch_loaded() and issubclass(cls, <object>torch_type()):
         return TORCH
     if numpy_loaded() and issubclass(cls, numpy_array_type):
         return NUMPY

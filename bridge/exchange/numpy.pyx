@@ -9,27 +9,35 @@ API"), and so are the first fields of PyArrayObject.
 """
 
 import sys
+import threading
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.device cimport host_accessible
-from bridge.c10.layout cimport extent
-from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, owned, raise_pending
+from bridge.c10.layout cimport block, checked_mul
+from bridge.c10.python_api cimport (
+    RELEASE_GIL_NBYTES,
+    owned,
+    publish_pointer,
+    raise_pending,
+)
 from bridge.c10.reports cimport report_copy
 from bridge.c10.retained cimport retained_owner
-from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install
+from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, flags_of, install
 from bridge.c10.tensor_impl cimport (
     TensorImpl,
     allocated,
     checked_data,
     device_type_of,
+    is_pod_now,
+    ndim_of,
     new_pair,
     seen,
     storage_of,
@@ -90,6 +98,8 @@ ctypedef int (*set_base_object)(PyObject*, PyObject*) noexcept
 cdef new_from_descr _new_from_descr = NULL
 cdef set_base_object _set_base_object = NULL
 cdef object numpy_array_type = None
+cdef PyTypeObject* numpy_class = NULL
+cdef object _fetching = threading.RLock()
 cdef object numpy_generic_type = None
 cdef object _masked_array = None
 cdef int _max_ndim = 32
@@ -99,7 +109,7 @@ cdef list _type_of_num = [None] * TYPE_NUMS
 
 cdef bint numpy_loaded() except -1:
     """Return whether NumPy is imported, and load its C API. Does not import it."""
-    if numpy_array_type is not None:
+    if numpy_type() != NULL:
         return True
     # None: marked as absent; without ndarray: in the middle of being imported
     if getattr(sys.modules.get("numpy"), "ndarray", None) is None:
@@ -109,10 +119,18 @@ cdef bint numpy_loaded() except -1:
 
 
 cdef int _fetch() except -1:
+    import numpy
+    with _fetching:
+        if numpy_type() == NULL:
+            _look_up(numpy)
+    return 0
+
+
+cdef int _look_up(object numpy) except -1:
+    """Fill the variables above; the one that says that they are filled last."""
     global _new_from_descr, _set_base_object, _max_ndim, _masked_array
     global numpy_array_type, numpy_generic_type
     cdef void** api
-    import numpy
     major = int(numpy.__version__.partition(".")[0])
     if major >= 2:
         from numpy._core import _multiarray_umath as umath
@@ -135,6 +153,7 @@ cdef int _fetch() except -1:
     _masked_array = numpy.ma.MaskedArray
     numpy_generic_type = numpy.generic
     numpy_array_type = numpy.ndarray
+    publish_pointer(<void**>&numpy_class, <void*>numpy_array_type)
     return 0
 
 
@@ -178,11 +197,11 @@ cpdef TensorImpl import_array(object array, object copy):
     cdef bridge_array* a = <bridge_array*><PyObject*>array
     cdef TypeMeta dtype
     cdef TensorImpl impl
-    cdef int64_t itemsize, numel = 1, low = 0, high = 0, stride
+    cdef int64_t itemsize, numel = 1, nbytes = 0, low = 0, stride
     cdef int64_t* strides
     cdef int i
     cdef bint whole = True
-    if numpy_array_type is None:
+    if numpy_type() == NULL:
         _fetch()
     if type(array) is not numpy_array_type and isinstance(array, _masked_array):
         raise BufferError(
@@ -211,12 +230,11 @@ cpdef TensorImpl import_array(object array, object copy):
         return _copied(array, copy, "its strides are not a whole number of elements")
     impl.finish()
     if numel:
-        if extent(impl.c_sizes, strides, a.nd, &low, &high) != 0:
-            raise BufferError("The strides of the array overflow.")
-    else:
-        high = -1
+        nbytes = block(<uintptr_t>a.data, impl.c_sizes, strides, a.nd, itemsize, &low)
+        if nbytes < 0:
+            raise BufferError("The strides of the array reach out of the address space.")
     impl.offset = -low
-    install(impl.storage, array, a.data + low * itemsize, dtype, (high - low + 1) * itemsize,
+    install(impl.storage, array, a.data + low * itemsize, dtype, nbytes,
             EXTERNAL if a.flags & ARRAY_WRITEABLE else EXTERNAL | READONLY)
     if copy is True:
         return requested_copy(impl, "from_dlpack")
@@ -226,6 +244,7 @@ cpdef TensorImpl import_array(object array, object copy):
 cdef TensorImpl _copied(object array, object copy, str why):
     cdef bridge_array* a = <bridge_array*><PyObject*>array
     cdef TensorImpl out
+    cdef int64_t none = 0
     if copy is False:
         raise BufferError(
             f"The array cannot be shared, since {why}. Allow a copy with copy=None, or make one "
@@ -235,7 +254,8 @@ cdef TensorImpl _copied(object array, object copy, str why):
     # into memory of our own, which is aligned for every framework; a subclass is not asked, since
     # it may not let go of what it adds, such as a unit
     out = allocated(
-        <const int64_t*>a.dimensions, a.nd, _type_of(array, a.descr), DL_CPU, 0, "from_dlpack")
+        <const int64_t*>a.dimensions if a.nd else &none,    # NumPy's are NULL where there are none
+        a.nd, _type_of(array, a.descr), DL_CPU, 0, "from_dlpack")
     numpy.copyto(export_array(out, "from_dlpack"), numpy.ndarray.view(array, numpy.ndarray))
     return out
 
@@ -267,19 +287,33 @@ cdef object _wrap(
 cdef int _require_array(TensorImpl impl, str caller) except -1:
     """Raise EnforceBufferError unless NumPy can hold the memory."""
     impl.require_defined(caller)
-    if not impl.c_dtype.c_is_pod:
+    if not is_pod_now(impl):
         refuse_non_pod(impl, caller)
     if not host_accessible(device_type_of(impl)):
         raise EnforceBufferError(
             f"The memory is on {impl.device()}, which NumPy cannot reach. Copy it with cpu().",
             caller)
-    if numpy_array_type is None:
+    if numpy_type() == NULL:
         _fetch()
-    if impl.ndim > _max_ndim:
+    if ndim_of(impl) > _max_ndim:
         raise EnforceBufferError(
             f"NumPy arrays have at most {_max_ndim} dimensions, and the tensor has "
-            f"{impl.ndim}. Use view() or to_torch().", caller)
+            f"{ndim_of(impl)}. Use view() or to_torch().", caller)
+    if impl.c_numel == 0 and not _counts(seen(impl)):
+        raise EnforceBufferError(
+            f"The sizes {impl.sizes().vec()} are too large for NumPy, also of an array without "
+            "elements. Use to_torch().", caller)
     return 0
+
+
+cdef bint _counts(TensorImpl impl) noexcept:
+    """Return whether an int64 counts the bytes if sizes of zero are left out, as NumPy does."""
+    cdef int64_t nbytes = impl.c_dtype.itemsize
+    cdef int i
+    for i in range(impl.ndim):
+        if impl.c_sizes[i]:
+            nbytes = checked_mul(nbytes, impl.c_sizes[i])
+    return nbytes >= 0
 
 
 cpdef object export_array(TensorImpl impl, str caller):
@@ -301,7 +335,7 @@ cpdef object export_array(TensorImpl impl, str caller):
             raise MemoryError()
     for i in range(impl.ndim):
         strides[i] = wrapped_mul(impl.c_strides()[i], itemsize)
-    flags = ARRAY_ALIGNED if storage.flags & READONLY else ARRAY_ALIGNED | ARRAY_WRITEABLE
+    flags = ARRAY_ALIGNED if flags_of(storage) & READONLY else ARRAY_ALIGNED | ARRAY_WRITEABLE
     try:
         return _wrap(impl, impl.ndim, <const Py_ssize_t*>impl.c_sizes, strides, data, flags, ctx)
     finally:
@@ -322,7 +356,7 @@ cdef object copy_to_array(TensorImpl impl, str caller):
     while True:
         _require_array(impl, caller)
         storage = storage_of(impl)
-        if storage.flags & BORROWED:
+        if flags_of(storage) & BORROWED:
             storage.check()
         # At once, so that one thread feeds it and another fetches it: a second section that has to
         # wait lets go of the first.
@@ -347,7 +381,7 @@ cdef object flat_array(TensorImpl impl, bint writable, str caller):
     """Return a one-dimensional NumPy array over a contiguous tensor in host memory."""
     cdef Py_ssize_t n, step
     cdef char* data
-    if numpy_array_type is None:
+    if numpy_type() == NULL:
         _fetch()
     impl = seen(impl)
     n, step = impl.c_numel, impl.c_dtype.itemsize

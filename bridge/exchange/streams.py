@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
+    "check_stream",
     "current_handle",
     "current_stream",
     "make_consumer_wait",
@@ -96,6 +97,16 @@ def on_current_streams(work: Callable[[], None]) -> Callable[[], None]:
     return on_streams
 
 
+def check_stream(stream: Any, device_type: int = _CUDA) -> int | None:
+    """Return the handle of a consumer's `stream`; None for -1, which asks for no synchronisation.
+
+    Raises TypeError: not an int. BufferError: 0, which is ambiguous, or not a stream.
+    """
+    if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int)):
+        raise TypeError(f"A stream is an int or None, not {stream!r}.")
+    return None if stream == -1 else _handle(stream, device_type)
+
+
 def make_consumer_wait(index: int, stream: Any, device_type: int = _CUDA) -> None:
     """Make the consumer's `stream` wait for the work on torch's current stream.
 
@@ -108,11 +119,10 @@ def make_consumer_wait(index: int, stream: Any, device_type: int = _CUDA) -> Non
     Raises TypeError: not an int. BufferError: 0, which is ambiguous, not a stream, or one of the
     two streams is being captured into a CUDA graph.
     """
-    if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int)):
-        raise TypeError(f"A stream is an int or None, not {stream!r}.")
-    if stream == -1:
+    theirs = check_stream(stream, device_type)
+    if theirs is None:
         return
-    theirs, ours = _handle(stream, device_type), current_handle(index)
+    ours = current_handle(index)
     if theirs != ours:
         _order(index, ours, theirs)
 

@@ -3,10 +3,11 @@ from cpython.object cimport PyTypeObject
 from libc.stdint cimport uintptr_t
 
 from bridge.dlpack.abi cimport DLPackExchangeAPI, DLTensor
+from bridge.c10.python_api cimport published_pointer
 from bridge.c10.slots cimport c_getter, c_method
 
 # What the bridge calls of torch without Python's method lookup. All fields are NULL until torch
-# is loaded.
+# is loaded; those of another thread's making are there once `torch_type` is not NULL.
 cdef struct TorchC:
     PyTypeObject* tensor_type
     PyTypeObject* parameter_type
@@ -22,6 +23,10 @@ cdef struct TorchC:
     c_method address                # of torch.UntypedStorage
 
 cdef TorchC torch_c
+cdef inline PyTypeObject* torch_type() noexcept:
+    """Return the class torch.Tensor; NULL: torch is not loaded."""
+    return <PyTypeObject*>published_pointer(<void**>&torch_c.tensor_type)
+
 cdef object torch                   # the module; None until it is loaded
 cdef bint torch_loaded() except -1
 cdef int load_torch() except -1

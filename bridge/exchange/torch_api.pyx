@@ -3,23 +3,25 @@
 """torch's classes and C functions, looked up once, when the first of its tensors is seen."""
 
 import sys
+import threading
 
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport uintptr_t
 
-from bridge.c10.python_api cimport Py_TYPE, owned, take_pending
+from bridge.c10.python_api cimport Py_TYPE, owned, publish_pointer, take_pending
 from bridge.dlpack.abi cimport DLPACK_MAJOR, DLPackExchangeAPI
 from bridge.c10.slots cimport getter_function, noargs_function
 
 cdef object torch = None
 cdef list _callbacks = []       # of on_torch_loaded
+cdef object _loading = threading.RLock()    # held while `torch_c` and the above are filled
 cdef list _descriptors = []     # keeps the descriptors whose C functions are in torch_c
 
 
 cdef bint torch_loaded() except -1:
     """Return whether torch is imported, and look up what is called of it. Does not import it."""
-    if torch_c.tensor_type != NULL:
+    if torch_type() != NULL:
         return True
     # None: marked as absent; without Tensor: in the middle of being imported
     if getattr(sys.modules.get("torch"), "Tensor", None) is None:
@@ -30,16 +32,30 @@ cdef bint torch_loaded() except -1:
 
 cdef int load_torch() except -1:
     """Import torch and fill `torch_c`. Raises ImportError: torch is not installed."""
-    global torch
-    if torch_c.tensor_type != NULL:
+    if torch_type() != NULL:
         return 0
     try:
         import torch as module
-        base = module._C.TensorBase
+        module._C.TensorBase
     except (ImportError, AttributeError) as error:
         raise ImportError(
             f"torch is needed here and cannot be imported: {error}. "
             "Install it with: pip install torch") from error
+    with _loading:
+        if torch_type() != NULL:
+            return 0        # another thread was faster
+        _look_up(module)
+        waiting = list(_callbacks)
+        _callbacks.clear()
+    for callback in waiting:
+        callback()
+    return 0
+
+
+cdef int _look_up(object module) except -1:
+    """Fill `torch_c` from the module torch; `tensor_type`, which says that it is filled, last."""
+    global torch
+    base = module._C.TensorBase
     capsule = getattr(module.Tensor, "__dlpack_c_exchange_api__", None)
     is_neg, is_conj, requires_grad = base.is_neg, base.is_conj, base.requires_grad
     data = base.data
@@ -58,10 +74,8 @@ cdef int load_torch() except -1:
         torch_c.dlpack = _exchange_table(capsule)
     torch = module
     torch_c.parameter_type = <PyTypeObject*>module.nn.Parameter
-    torch_c.tensor_type = <PyTypeObject*>module.Tensor
-    waiting, _callbacks[:] = list(_callbacks), ()
-    for callback in waiting:
-        callback()
+    tensor_class = module.Tensor
+    publish_pointer(<void**>&torch_c.tensor_type, <void*>tensor_class)
     return 0
 
 
@@ -80,20 +94,22 @@ cdef DLPackExchangeAPI* _exchange_table(object capsule) except? NULL:
 
 def on_torch_loaded(callback):
     """Call `callback()` when torch's first tensor is seen; at once if one was seen before."""
-    if torch_c.tensor_type != NULL:
+    with _loading:
+        is_loaded = torch_type() != NULL
+        if not is_loaded:
+            _callbacks.append(callback)
+    if is_loaded:
         callback()
-    else:
-        _callbacks.append(callback)
 
 
 cpdef bint is_torch_tensor(object x):
     """Return whether `x` is a torch.Tensor or of a subclass. Does not import torch."""
-    return torch_loaded() and isinstance(x, <object>torch_c.tensor_type)
+    return torch_loaded() and isinstance(x, <object>torch_type())
 
 
 cdef bint is_plain(object x) noexcept:
     """Return whether `x` is a torch.Tensor or Parameter, and of no other subclass."""
-    return Py_TYPE(x) == torch_c.tensor_type or Py_TYPE(x) == torch_c.parameter_type
+    return Py_TYPE(x) == torch_type() or Py_TYPE(x) == torch_c.parameter_type
 
 
 cdef bint described(object tensor, DLTensor* description) except -1:
@@ -109,7 +125,7 @@ cdef bint described(object tensor, DLTensor* description) except -1:
 
 cdef object untyped_storage(object tensor):
     """Return the torch.UntypedStorage of `tensor`; a subclass is not asked."""
-    if Py_TYPE(tensor) == torch_c.tensor_type:
+    if Py_TYPE(tensor) == torch_type():
         if torch_c.untyped_storage != NULL:
             return owned(torch_c.untyped_storage(<PyObject*>tensor, NULL))
         return torch.Tensor.untyped_storage(tensor)

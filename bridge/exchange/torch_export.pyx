@@ -14,14 +14,20 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.dims cimport Dims, new_dims
 from bridge.c10.copy cimport reported_copy, requested_copy
-from bridge.c10.python_api cimport Py_TYPE, owned, take_pending
-from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage
+from bridge.c10.python_api cimport Py_TYPE, owned, pointer, take_pending
+from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, set_flags
 from bridge.c10.tensor_impl cimport (
     OWN_ORIGIN,
     TensorImpl,
     device_index_of,
     device_type_of,
+    dtype_of,
+    has_origin,
+    impl_flags,
     origin_of,
+    seen,
+    set_impl_flags,
+    storage_flags,
     storage_of,
 )
 from bridge.c10.type_meta cimport TypeMeta, as_type
@@ -38,7 +44,13 @@ from bridge.dlpack.abi cimport (
 from bridge.dlpack.capsule cimport call_deleter, new_capsule
 from bridge.exchange.dlpack_deleters cimport HELD, release_versioned
 from bridge.exchange.dlpack_export cimport export_legacy, export_versioned
-from bridge.exchange.torch_api cimport load_torch, torch, torch_c, untyped_storage
+from bridge.exchange.torch_api cimport (
+    load_torch,
+    torch,
+    torch_c,
+    torch_type,
+    untyped_storage,
+)
 from bridge.exchange.torch_storage cimport torch_owner
 
 from bridge.c10.copy import register_device_copy
@@ -55,12 +67,12 @@ cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False
     Memory that torch cannot express, read-only or with negative strides, is copied unless
     `copy` is False (BufferError); `writable` shares read-only memory all the same.
     """
-    cdef bint own
-    if copy is not True and impl.origin is not None:
+    if copy is not True and has_origin(impl):
         origin = origin_of(impl)
-        own = impl.flags & OWN_ORIGIN   # (read last, since `_cached` writes it first)
-        if own:
-            if not storage_of(impl).flags & READONLY and _is_unchanged(impl, origin):
+        # (read last, since `_cached` writes it first)
+        if impl_flags(impl) & OWN_ORIGIN:
+            if origin is not None and not storage_flags(impl) & READONLY \
+                    and _is_unchanged(impl, origin):
                 return _alias(origin)
         elif _is_torch(origin):
             return origin
@@ -69,9 +81,9 @@ cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False
 
 cdef inline bint _is_torch(object origin) noexcept:
     """Return whether it is a torch.Tensor; takes no reference to the class, which threads share."""
-    return torch_c.tensor_type != NULL and (
-        Py_TYPE(origin) == torch_c.tensor_type
-        or PyType_IsSubtype(Py_TYPE(origin), torch_c.tensor_type) != 0)
+    cdef PyTypeObject* cls = torch_type()
+    return cls != NULL and (
+        Py_TYPE(origin) == cls or PyType_IsSubtype(Py_TYPE(origin), cls) != 0)
 
 
 cdef object _alias(object tensor):
@@ -95,14 +107,27 @@ cpdef object torch_operand(TensorImpl impl):
     memory, or made it require grad.
     """
     origin = origin_of(impl)
-    if origin is not None and torch_c.tensor_type != NULL \
-            and isinstance(origin, <object>torch_c.tensor_type) \
+    if origin is not None and torch_type() != NULL \
+            and isinstance(origin, <object>torch_type()) \
             and _is_unchanged(impl, origin) \
             and not origin.requires_grad:
         storage_of(impl).check()
         return origin
     impl.require_defined("Tensor")
-    return _new_tensor(impl, None, (storage_of(impl).flags & READONLY) != 0)
+    return _new_tensor(impl, None, (storage_flags(impl) & READONLY) != 0)
+
+
+cpdef object resized_operand(TensorImpl impl):
+    """Do as `torch_operand`, for an operation that gives other sizes to what does not fit.
+
+    Memory of the bridge's own on a device is a torch storage, which torch would give other memory
+    and leave the tensor with none. So it goes out as memory from outside, which torch cannot grow.
+    """
+    if torch_c.dlpack == NULL or device_type_of(impl) == DL_CPU \
+            or storage_flags(impl) & (EXTERNAL | READONLY) or impl.c_numel == 0 \
+            or has_negative_strides(impl):
+        return torch_operand(impl)
+    return _taken_by_torch(impl)
 
 
 @cython.critical_section
@@ -122,16 +147,13 @@ cdef bint _is_unchanged(TensorImpl impl, object origin) except -1:
                 now.strides[i] != impl.c_strides()[i] and now.shape[i] > 1):
             return False
     return impl.c_numel == 0 or <char*>now.data == \
-        impl.storage.data + impl.offset * impl.c_dtype.itemsize
+        <char*>pointer(<void**>&impl.storage.data) + impl.offset * impl.c_dtype.itemsize
 
 
 cdef object _new_tensor(TensorImpl impl, object copy, bint writable):
     """Return a new torch.Tensor of the memory of `impl`, or of a copy of it."""
-    cdef DLManagedTensorVersioned* managed
     cdef TensorImpl fitting
-    cdef bint accepted
-    cdef void* out = NULL
-    if torch_c.tensor_type == NULL:
+    if torch_type() == NULL:
         load_torch()
     impl.require_defined("to_torch")
     if copy is True:
@@ -147,6 +169,14 @@ cdef object _new_tensor(TensorImpl impl, object copy, bint writable):
     if torch_c.dlpack == NULL:
         # Before torch 2.10. Read-only memory gets here only if the caller said writable=True.
         return torch.utils.dlpack.from_dlpack(new_capsule(export_legacy(impl, True), False))
+    return _cached(impl, _taken_by_torch(impl), writable)
+
+
+cdef object _taken_by_torch(TensorImpl impl):
+    """Return a new torch.Tensor of the memory of `impl`, by torch's exchange table."""
+    cdef DLManagedTensorVersioned* managed
+    cdef bint accepted
+    cdef void* out = NULL
     managed = export_versioned(impl, 0, HELD)
     managed.dl_tensor.device.device_type = _torch_device_type(
         managed.dl_tensor.device.device_type)
@@ -160,9 +190,9 @@ cdef object _new_tensor(TensorImpl impl, object copy, bint writable):
             raise MemoryError(f"torch has no memory for a tensor: {error}") from error
         reason = str(error).partition("\n")[0]      # the others are frames of C++
         raise BufferError(
-            f"torch does not take a tensor of {impl.c_dtype} on {impl.device()}: {reason}. "
+            f"torch does not take a tensor of {impl.dtype()} on {impl.device()}: {reason}. "
             "Convert it first, as with bridge.asarray(x, dtype='float32').") from error
-    return _cached(impl, owned(<PyObject*>out), writable)
+    return owned(<PyObject*>out)
 
 
 cdef int _torch_device_type(int device_type) noexcept:
@@ -174,9 +204,11 @@ cdef int _torch_device_type(int device_type) noexcept:
 
 cdef object _of_torch_storage(TensorImpl impl):
     """Return a tensor of the torch storage that has the memory; None if there is none."""
-    cdef uintptr_t begin
-    cdef uintptr_t first = <uintptr_t>impl.data("to_torch")
-    cdef Storage storage = storage_of(impl)
+    cdef uintptr_t begin, first
+    cdef Storage storage
+    impl = seen(impl)
+    storage = impl.storage
+    first = <uintptr_t>impl.data("to_torch")
     owner, dtype = torch_owner(storage), impl.c_dtype.torch
     if owner is None or dtype is None or impl.c_numel == 0:
         return None
@@ -189,20 +221,20 @@ cdef object _of_torch_storage(TensorImpl impl):
                 tuple(impl.sizes()), tuple(impl.strides()))
     if untyped.resizable():
         with cython.critical_section(storage):
-            storage.flags |= BORROWED      # the receiver can resize it from now on
+            set_flags(storage, storage.flags | BORROWED)   # the receiver can resize it from now on
     return tensor
 
 
 cdef object _cached(TensorImpl impl, object tensor, bint writable):
     """Return `tensor`, new of the memory of `impl`, or an alias of it if it serves again."""
-    if storage_of(impl).flags & (EXTERNAL | READONLY) or writable or torch_c.data == NULL \
+    if storage_flags(impl) & (EXTERNAL | READONLY) or writable or torch_c.data == NULL \
             or tensor.is_inference():
         # (a tensor made in inference mode cannot be written outside of it)
         return tensor
     # Memory of the bridge's own: this tensor stays here, and aliases of it go out, now and the
     # next time, so that a change of an alias's metadata concerns that alias only.
     with cython.critical_section(impl):
-        impl.flags |= OWN_ORIGIN
+        set_impl_flags(impl, impl.flags | OWN_ORIGIN)
         impl.origin = tensor
     return _alias(tensor)
 
@@ -217,7 +249,7 @@ cdef TensorImpl fit_for_torch(
     `copy` is False.
     """
     cdef str why, instead = ""
-    if storage_of(impl).flags & READONLY and not writable:
+    if storage_flags(impl) & READONLY and not writable:
         why = f"the memory is read-only, which a {library} tensor cannot be"
         if library == "torch":
             instead = ", or share it with to_torch(writable=True) and do not write"
@@ -250,11 +282,12 @@ cdef object forward_operand(TensorImpl impl):
     cdef int i
     if not has_negative_strides(impl):
         return torch_operand(impl)
+    impl = seen(impl)
     offset = impl.offset
     strides = new_dims(impl.ndim)
     for i in range(impl.ndim):
         strides.data[i] = impl.c_strides()[i]
-        if strides.data[i] < 0:
+        if strides.data[i] < 0 and impl.c_sizes[i] > 1:
             offset += (impl.c_sizes[i] - 1) * strides.data[i]
             strides.data[i] = -strides.data[i]
     forward = alias(impl, "to_torch")
@@ -269,9 +302,17 @@ cdef dict _BITS = {
         (1, "uint8"), (2, "int16"), (4, "int32"), (8, "int64"), (16, "complex128"))}
 
 
-cdef TensorImpl _as_bits(TensorImpl impl):
+cdef bint torch_computes(TypeMeta dtype) except -1:
+    """Return whether torch converts and fills elements of the type.
+
+    It names types of fewer than eight bits, and moves none of their elements.
+    """
+    return dtype.torch is not None and dtype.c_dlpack.bits >= 8
+
+
+cdef TensorImpl as_bits(TensorImpl impl):
     """Return a TensorImpl of the same memory whose elements torch moves whatever they mean."""
-    cdef TypeMeta bits = _BITS.get(impl.c_dtype.itemsize)
+    cdef TypeMeta bits = _BITS.get((<TypeMeta>dtype_of(impl)).itemsize)
     cdef TensorImpl out
     if bits is None:
         return impl
@@ -282,6 +323,35 @@ cdef TensorImpl _as_bits(TensorImpl impl):
     return out
 
 
+cdef list _repeated(TensorImpl impl):
+    """Return the dimensions whose elements all are one, which torch refuses to write."""
+    return [i for i in range(impl.ndim) if impl.c_strides()[i] == 0 and impl.c_sizes[i] > 1]
+
+
+cdef TensorImpl _at_the_last(TensorImpl impl, list dims):
+    """Return a view with one element in each of `dims`, the last, which stays when all are written.
+    """
+    cdef TensorImpl out = alias(impl, "to_torch")
+    cdef Dims sizes = new_dims(impl.ndim)
+    cdef int64_t numel = 1, offset = impl.offset
+    cdef int i
+    for i in range(impl.ndim):
+        sizes.data[i] = impl.c_sizes[i]
+        if i in dims:
+            offset += (impl.c_sizes[i] - 1) * impl.c_strides()[i]
+            sizes.data[i] = 1
+        numel *= sizes.data[i]
+    out.set_strided(sizes.data, impl.c_strides(), impl.ndim, numel)
+    out.offset = offset
+    return out
+
+
+cdef TensorImpl each_once(TensorImpl impl):
+    """Return a view of `impl` to write one value to all elements."""
+    repeated = _repeated(impl)
+    return _at_the_last(impl, repeated) if repeated and impl.c_numel else impl
+
+
 def copy_between_devices(TensorImpl dst, TensorImpl src):
     """Copy elements to or from memory that the CPU cannot access, on torch's current stream.
 
@@ -289,12 +359,16 @@ def copy_between_devices(TensorImpl dst, TensorImpl src):
     cannot copy, with torch's reason.
     """
     load_torch()
+    src, dst = seen(src), seen(dst)
     try:
+        repeated = _repeated(dst)
+        if repeated:
+            dst, src = _at_the_last(dst, repeated), _at_the_last(src, repeated)
         reversed_dims = [
             i for i in range(src.ndim)
             if src.c_sizes[i] > 1 and (src.c_strides()[i] < 0) != (dst.c_strides()[i] < 0)]
-        if reversed_dims or src.c_dtype.torch is None or src.c_dtype.c_dlpack.bits < 8:
-            dst, src = _as_bits(dst), _as_bits(src)
+        if reversed_dims or not torch_computes(src.c_dtype):
+            dst, src = as_bits(dst), as_bits(src)
         target, source = forward_operand(dst), forward_operand(src)
         target.copy_(source.flip(reversed_dims) if reversed_dims else source)
     except (BufferError, MemoryError):

@@ -14,10 +14,23 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcmp
 
 from bridge.c10.copy cimport requested_copy
-from bridge.c10.layout cimport extent
-from bridge.c10.python_api cimport drop_reference, raise_pending, take_pending
+from bridge.c10.layout cimport MAX_BYTES, extent
+from bridge.c10.python_api cimport (
+    drop_reference,
+    pointer,
+    raise_pending,
+    set_pointer,
+    take_pending,
+)
 from bridge.c10.reports cimport report_copy
-from bridge.c10.storage cimport BORROWED, EXTERNAL, UNVERIFIED, Storage, set_borrow_hooks
+from bridge.c10.storage cimport (
+    BORROWED,
+    EXTERNAL,
+    UNVERIFIED,
+    Storage,
+    set_borrow_hooks,
+    set_flags,
+)
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_pair, storage_flags
 from bridge.c10.type_meta cimport TypeMeta, as_type, from_dlpack_type
 from bridge.dlpack.abi cimport DL_BOOL, DL_COMPLEX, DL_INT, DL_UINT, DLDataType, DLTensor
@@ -63,7 +76,6 @@ cdef TensorImpl import_torch(object tensor, object copy):
     cdef PyObject* t = <PyObject*>tensor
     cdef PyObject* last
     cdef int64_t low, high
-    global _last_type
     if torch_c.dlpack == NULL:
         return import_any_torch(tensor, copy)
     if torch_c.dlpack.dltensor_from_py_object_no_sync(t, &described) != 0:
@@ -81,13 +93,13 @@ cdef TensorImpl import_torch(object tensor, object copy):
         return import_any_torch(tensor, copy)
     if <uintptr_t>described.data < NO_MEMORY:
         _refuse_unless_empty(tensor, &described)
-    last = _last_type
+    last = <PyObject*>pointer(<void**>&_last_type)
     if memcmp(&described.dtype, &(<TypeMeta>last).c_dlpack, sizeof(DLDataType)) == 0:
         dtype = <TypeMeta>last
     else:
         dtype = from_dlpack_type(described.dtype)
         if dtype is not None:
-            _last_type = <PyObject*>dtype
+            set_pointer(<void**>&_last_type, <void*>dtype)
     if dtype is None or (<uintptr_t>described.data & 15) != 0:
         return _adopted(&described, tensor, copy)
     # As `adopt`, without its checks of sizes and strides, in which torch is trusted.
@@ -95,8 +107,12 @@ cdef TensorImpl import_torch(object tensor, object copy):
     storage = impl.storage
     impl.set_described(described.shape, described.strides, described.ndim)
     high = impl.c_numel - 1
-    if not impl.flags & CONTIGUOUS:
-        extent(impl.c_sizes, impl.c_strides(), impl.ndim, &low, &high)
+    if not impl.flags & CONTIGUOUS and (
+            impl.c_numel > MAX_BYTES
+            or extent(impl.c_sizes, impl.c_strides(), impl.ndim, &low, &high) != 0
+            or high > MAX_BYTES):
+        # elements that are repeated may be more than any memory
+        return _adopted(&described, tensor, copy)
     impl.origin = tensor
     storage.ctx = tensor
     storage.data = <char*>described.data
@@ -179,7 +195,7 @@ cdef TensorImpl _resolved(object tensor, object copy):
     # clone resolves both bits, in one copy
     plain = tensor.clone(memory_format=torch.contiguous_format)
     impl = import_any_torch(plain.resolve_conj().resolve_neg(), None)
-    impl.storage.flags &= ~EXTERNAL     # nobody else refers to it
+    set_flags(impl.storage, impl.storage.flags & ~EXTERNAL)     # nobody else refers to it
     return impl
 
 

@@ -21,13 +21,24 @@ from libc.stdint cimport uintptr_t
 from bridge.c10.allocator cimport DataPtr
 from bridge.c10.device cimport host_accessible
 from bridge.c10.python_api cimport take_pending
-from bridge.c10.storage cimport BORROWED, RETAINED, UNVERIFIED, Storage, owner_of
+from bridge.c10.storage cimport (
+    BORROWED,
+    RETAINED,
+    UNVERIFIED,
+    Storage,
+    begin_of,
+    flags_of,
+    nbytes_of,
+    owner_of,
+    set_flags,
+)
 from bridge.dlpack.abi cimport DLTensor
 from bridge.exchange.torch_api cimport (
     address_of,
     is_resizable,
     torch,
     torch_c,
+    torch_type,
     untyped_storage,
 )
 
@@ -36,28 +47,42 @@ from bridge.c10.errors import EnforceBufferError
 
 cdef object torch_owner(Storage storage):
     """Return the torch.Tensor whose storage has the memory; None if it is not torch's."""
-    owner = owner_of(storage)
+    return _torch_owner(owner_of(storage))
+
+
+cdef object _torch_owner(object owner):
     if type(owner) is DataPtr:
         owner = (<DataPtr>owner).memory
-    if torch_c.tensor_type != NULL and isinstance(owner, <object>torch_c.tensor_type):
+    if torch_type() != NULL and isinstance(owner, <object>torch_type()):
         return owner
     return None
 
 
 cdef int check_borrowed(Storage storage) except -1:
     """Raise EnforceBufferError unless the memory is still where the Storage has it."""
-    owner = owner_of(storage)   # another thread may retain the memory meanwhile
-    if storage.c_nbytes == 0 or not storage.flags & BORROWED:
-        return 0
+    while True:
+        owner = owner_of(storage)   # another thread may retain the memory meanwhile
+        if nbytes_of(storage) == 0 or not flags_of(storage) & BORROWED:
+            return 0
+        try:
+            return _check_owned(storage, owner)
+        except EnforceBufferError:
+            if owner_of(storage) is owner:
+                raise
+            # Another thread has replaced the memory: what there is now is checked.
+
+
+cdef int _check_owned(Storage storage, object owner) except -1:
+    """Do as `check_borrowed`, where `owner` has the memory."""
     if type(owner) is DataPtr:
-        if <uintptr_t>torch_owner(storage).data_ptr() != <uintptr_t>storage.data:
+        if <uintptr_t>_torch_owner(owner).data_ptr() != <uintptr_t>begin_of(storage):
             raise EnforceBufferError(
                 "torch has resized the storage of this memory through a tensor that to_torch() "
                 "returned; the memory is gone.", "Storage",
                 condition="tensor.data_ptr() as allocated")
         return 0
     _require_in_place(storage, owner)
-    if storage.flags & UNVERIFIED:
+    if flags_of(storage) & UNVERIFIED:
         _verify(storage, owner, untyped_storage(owner))
     return 0
 
@@ -69,7 +94,7 @@ cdef int _require_in_place(Storage storage, object owner) except -1:
         raise EnforceBufferError(
             "The torch tensor that this memory came from has no memory any more.",
             "Storage") from take_pending()
-    if <char*>now.data != storage.data:
+    if <char*>now.data != begin_of(storage):
         raise EnforceBufferError(
             "The torch tensor that this memory came from was resized or given other memory "
             "after it was imported; the memory is gone. Import it again.", "Storage",
@@ -81,22 +106,22 @@ cdef int _verify(Storage storage, object owner, object untyped) except -1:
     """Raise EnforceBufferError unless the memory lies within torch's storage `untyped`."""
     cdef uintptr_t begin = address_of(untyped)
     cdef uintptr_t end = begin + <uintptr_t>len(untyped)
-    if <uintptr_t>storage.data < begin \
-            or <uintptr_t>storage.data + <uintptr_t>storage.c_nbytes > end:
+    cdef uintptr_t data = <uintptr_t>begin_of(storage)
+    if data < begin or data + <uintptr_t>nbytes_of(storage) > end:
         raise EnforceBufferError(
             f"The storage of the torch tensor has {end - begin} bytes, fewer than the "
             "tensor's sizes and strides reach: it was resized under the tensor.", "Storage",
             condition="sizes and strides lie within the storage")
     with cython.critical_section(storage):
         if storage.ctx is owner:
-            storage.flags &= ~UNVERIFIED
+            set_flags(storage, storage.flags & ~UNVERIFIED)
     return 0
 
 
 cdef int retain_borrowed(Storage storage) except -1:
     """Keep the memory in place for good, whatever becomes of the tensor it came from."""
     owner = owner_of(storage)
-    if storage.c_nbytes == 0 or storage.flags & (BORROWED | RETAINED) != BORROWED \
+    if nbytes_of(storage) == 0 or flags_of(storage) & (BORROWED | RETAINED) != BORROWED \
             or type(owner) is DataPtr:
         return check_borrowed(storage)
     _require_in_place(storage, owner)
@@ -109,15 +134,15 @@ cdef int retain_imported(Storage storage, object owner) except -1:
     No Python ran since the import, so that the tensor has the memory still.
     """
     untyped = untyped_storage(owner)
-    if storage.flags & UNVERIFIED:
+    if flags_of(storage) & UNVERIFIED:
         _verify(storage, owner, untyped)
     if host_accessible(storage.device_type):
         if is_resizable(untyped):
             _forbid_resizing(untyped)
         with cython.critical_section(storage):
             if storage.ctx is owner:    # another thread may have given the storage other memory
-                storage.ctx = untyped
-                storage.flags &= ~(BORROWED | UNVERIFIED)
+                storage.ctx = untyped       # (`owner` keeps the former one)
+                set_flags(storage, storage.flags & ~(BORROWED | UNVERIFIED))
         return 0
     try:
         keeper = torch.empty(0, dtype=torch.uint8, device=untyped.device)
@@ -125,12 +150,12 @@ cdef int retain_imported(Storage storage, object owner) except -1:
         raise EnforceBufferError(
             f"torch does not let the memory on {untyped.device} be kept: {error}",
             "Storage") from error
-    keeper.set_(untyped, <uintptr_t>storage.data - <uintptr_t>untyped.data_ptr(),
-                (storage.c_nbytes,), (1,))
+    keeper.set_(untyped, <uintptr_t>begin_of(storage) - <uintptr_t>untyped.data_ptr(),
+                (nbytes_of(storage),), (1,))
     with cython.critical_section(storage):
         if storage.ctx is owner:
             storage.ctx = keeper
-            storage.flags = (storage.flags & ~UNVERIFIED) | RETAINED
+            set_flags(storage, (storage.flags & ~UNVERIFIED) | RETAINED)
     return 0
 
 

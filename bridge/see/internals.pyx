@@ -14,9 +14,19 @@ from bridge.c10.storage cimport (
     Elements,
     ExternalPtr,
     Storage,
-    owner_of,
+    begin_of,
+    flags_of,
+    nbytes_of,
+    owner_of as c_owner_of,
 )
-from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, storage_of
+from bridge.c10.tensor_impl cimport (
+    OWN_ORIGIN,
+    TensorImpl,
+    impl_flags,
+    numel_of,
+    origin_of,
+    storage_of,
+)
 from bridge.dlpack.capsule cimport ManagedTensor
 from bridge.exchange.arrow_capsules cimport ArrowOwner
 from bridge.exchange.fresh_memory cimport KeptMemory
@@ -37,32 +47,33 @@ def address_of(TensorImpl impl):
     Raises EnforceBufferError: the memory is not accessible, for the reason in its message.
     """
     cdef char* data = impl.data("explain")
-    return <uintptr_t>data if impl.c_numel else 0
+    return <uintptr_t>data if numel_of(impl) else 0
 
 
 def buffer_of(Storage storage):
     """Return (address, number of bytes) of the buffer, as known when the Storage received it."""
-    return <uintptr_t>storage.data, storage.c_nbytes
+    return <uintptr_t>begin_of(storage), nbytes_of(storage)
 
 
 def is_readonly(Storage storage):
     """Return whether the memory is read-only."""
-    return (storage.flags & READONLY) != 0
+    return (flags_of(storage) & READONLY) != 0
 
 
 def owner_of(Storage storage):
     """Return the object that keeps the buffer alive, of a framework or the bridge; or None."""
-    return storage.ctx
+    return c_owner_of(storage)
 
 
 def is_borrowed(Storage storage):
     """Return whether a framework's tensor owns the memory and could still resize or free it."""
-    return (storage.flags & BORROWED) != 0
+    return (flags_of(storage) & BORROWED) != 0
 
 
 def owner_refcount(Storage storage):
     """Return the reference count of the owner of the buffer."""
-    return Py_REFCNT(<PyObject*>storage.ctx)
+    owner = c_owner_of(storage)
+    return Py_REFCNT(<PyObject*>owner) - 1      # (`owner` is one)
 
 
 def describe_owner(owner):
@@ -107,20 +118,21 @@ def hidden_tensors(TensorImpl impl):
     """Return the ids of torch tensors that the bridge created for its own use behind `impl`."""
     cdef Storage storage = storage_of(impl)
     found = set()
-    if impl.flags & OWN_ORIGIN:
-        found.add(id(impl.origin))
-    if storage is not None and (storage.flags & RETAINED or not storage.flags & BORROWED):
-        found.add(id(storage.ctx))      # created to retain a framework's storage
+    if impl_flags(impl) & OWN_ORIGIN:
+        found.add(id(origin_of(impl)))
+    if storage is not None and (
+            flags_of(storage) & RETAINED or not flags_of(storage) & BORROWED):
+        found.add(id(c_owner_of(storage)))      # created to retain a framework's storage
     return found
 
 
 def caches_torch_tensor(TensorImpl impl):
     """Return whether a torch tensor over the bridge's buffer is cached, to export aliases of it."""
     cdef Storage storage = storage_of(impl)
-    owner = None if storage is None else owner_of(storage)
+    owner = None if storage is None else c_owner_of(storage)
     if type(owner) is DataPtr and (<DataPtr>owner).memory is not None:
         return False            # the tensor refers to the framework's own storage
-    return (impl.flags & OWN_ORIGIN) != 0
+    return (impl_flags(impl) & OWN_ORIGIN) != 0
 
 
 def live_instances(classes):

@@ -38,4 +38,4 @@ cdef class Payload:
 
 cdef Payload new_payload(Source source, int itemsize)
 cdef Coding coding_of(TypeMeta dtype, Kind* kind) except *
-cdef char* elements_at(TensorImpl impl, int64_t begin, int64_t n) except? NULL
+cdef object elements_at(TensorImpl impl, int64_t begin, int64_t n, char** data)

@@ -16,9 +16,9 @@ from libc.string cimport memcpy, memset
 
 from bridge.c10.allocator cimport DataPtr
 from bridge.c10.madvise cimport zero_pages
-from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, PyList_GET_ITEM
-from bridge.c10.storage cimport Elements
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.python_api cimport FREE_THREADED, RELEASE_GIL_NBYTES, PyList_GET_ITEM
+from bridge.c10.storage cimport Elements, owner_of
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
 from bridge.c10.type_meta cimport TypeMeta, string_type
 from bridge.wire.varint_decoding cimport BOOL, I8, I16, I32, I64, U8, U16, Kind, decode, read_varint
 
@@ -111,37 +111,52 @@ cdef class Payload:
 
         Raises EnforceNotMet: too few elements, or a type that is encoded in another way.
         """
-        cdef char* data = elements_at(impl, begin, self.n)
+        cdef char* data
         cdef Kind kind = U8
-        cdef Coding coding = coding_of(impl.c_dtype, &kind)
-        cdef int64_t itemsize = impl.c_dtype.itemsize
-        cdef Py_ssize_t i
-        cdef int64_t done = 0
+        cdef Coding coding
+        cdef int64_t itemsize
+        cdef TensorImpl shared = impl
+        impl = seen(impl)
+        owner = elements_at(impl, begin, self.n, &data)     # until all values are decoded
+        coding = coding_of(impl.c_dtype, &kind)
+        itemsize = impl.c_dtype.itemsize
         # `itemsize` is -1 for strings and 0 for varints.
         if self.itemsize != (-1 if coding == STRING else 0 if coding == VARINT else itemsize):
             raise EnforceNotMet(
                 f"These values are not of {impl.c_dtype}, the type that the tensor has now.",
                 "Blob.deserialize")
         if coding == STRING:
-            _put_strings(self, impl, begin)
+            _put_strings(self, owner, impl.offset + begin)
             return
-        _keep = impl.storage.ctx     # keeps the memory until all values are decoded
-        for i in range(self.used):
-            done += _read(&self.ranges[i], self.itemsize, kind,
-                          data + (begin + done) * itemsize)
+        data += begin * itemsize
+        if self.n * itemsize > RELEASE_GIL_NBYTES:
+            _read_all(self, kind, data, itemsize)
+        else:       # in one step for those who fetch it
+            with cython.critical_section(shared, impl.storage):
+                _read_all(self, kind, data, itemsize)
 
 
-cdef char* elements_at(TensorImpl impl, int64_t begin, int64_t n) except? NULL:
-    """Return the address of element 0 of a contiguous tensor with elements [begin, begin + n).
+cdef int _read_all(Payload self, Kind kind, char* data, int64_t itemsize) except -1:
+    cdef Py_ssize_t i
+    cdef int64_t done = 0
+    for i in range(self.used):
+        done += _read(&self.ranges[i], self.itemsize, kind, data + done * itemsize)
+    return 0
 
-    Raises EnforceNotMet: it is not contiguous, or has fewer elements, or no memory.
+
+cdef object elements_at(TensorImpl impl, int64_t begin, int64_t n, char** data):
+    """Return the owner of the memory of a contiguous tensor with elements [begin, begin + n), and
+    set `data` to the address of element 0.
+
+    impl: no other thread changes it (`seen`). Raises EnforceNotMet: it is not contiguous, or has
+    fewer elements, or no memory.
     """
-    cdef char* data = impl.data("Blob")
+    owner = impl.held(data, "Blob")
     if not impl.flags & CONTIGUOUS or begin < 0 or n < 0 or n > impl.c_numel - begin:
         raise EnforceNotMet(
             f"The tensor is not contiguous, or elements {begin} to {begin + n} are not among its "
             f"{impl.c_numel}.", "Blob")
-    return data
+    return owner
 
 
 cdef int64_t _read(Range* part, int itemsize, Kind kind, char* out) except -1:
@@ -185,9 +200,9 @@ cdef int64_t _read_range(Range* part, int itemsize, Kind kind, char* out) noexce
     return i if at == end else -1
 
 
-cdef int _put_strings(Payload self, TensorImpl impl, int64_t begin) except -1:
-    cdef Elements elements = impl.storage.ctx if self.n else None
-    cdef Py_ssize_t first = impl.offset + begin
+cdef int _put_strings(Payload self, object owner, Py_ssize_t first) except -1:
+    """Set the strings from place `first` of the Elements `owner` on."""
+    cdef Elements elements = owner if self.n else None
     cdef Py_ssize_t i
     cdef int64_t n = 0
     cdef const uint8_t* at
@@ -214,6 +229,10 @@ cdef int _put_strings(Payload self, TensorImpl impl, int64_t begin) except -1:
         raise EnforceNotMet("The bytes changed while they were being read.", "Blob.deserialize")
     if n and first + n > PyList_GET_SIZE(elements.items):
         raise EnforceNotMet("The tensor changed while it was being filled.", "Blob.deserialize")
+    if FREE_THREADED:       # others look at the list
+        if n:
+            elements.items[first:first + n] = found
+        return 0
     # Exchanged rather than assigned, so that each string is touched once: the old strings are freed
     # with the list `found`.
     for i in range(n):
@@ -230,20 +249,35 @@ def copy_raw(
 
     Raises EnforceNotMet: the bytes are not whole elements or not in `source`, or too few elements.
     """
-    cdef int64_t itemsize = impl.c_dtype.itemsize
-    cdef char* data = elements_at(impl, begin, nbytes // itemsize)
+    cdef int64_t itemsize
+    cdef char* data
     cdef const uint8_t* at = source.begin + offset
-    cdef int64_t i
-    _keep = impl.storage.ctx
+    cdef TensorImpl shared = impl
+    impl = seen(impl)
+    itemsize = impl.c_dtype.itemsize
+    _keep = elements_at(impl, begin, nbytes // itemsize, &data)
     if offset < 0 or nbytes % itemsize or nbytes > source.end - at:
         raise EnforceNotMet(
             f"{nbytes} bytes are not a number of elements of {impl.c_dtype}.", "Blob")
-    if impl.c_dtype.name == "bool":
-        for i in range(nbytes):
-            data[begin + i] = at[i] != 0
+    if nbytes == 0:             # and maybe no memory: memcpy takes no NULL
         return
-    with nogil:
-        memcpy(data + begin * itemsize, at, nbytes)
+    data += begin * itemsize
+    if nbytes > RELEASE_GIL_NBYTES and impl.c_dtype.name != "bool":
+        with nogil:
+            memcpy(data, at, nbytes)
+        return
+    with cython.critical_section(shared, impl.storage):     # in one step for those who fetch it
+        _copy(data, at, nbytes, impl.c_dtype.name == "bool")
+
+
+cdef int _copy(char* data, const uint8_t* at, int64_t nbytes, bint as_bools) noexcept:
+    cdef int64_t i
+    if not as_bools:
+        memcpy(data, at, nbytes)
+        return 0
+    for i in range(nbytes):
+        data[i] = at[i] != 0
+    return 0
 
 
 def zero(TensorImpl impl not None):
@@ -252,7 +286,7 @@ def zero(TensorImpl impl not None):
     cdef int64_t nbytes = impl.c_numel * impl.c_dtype.itemsize
     if not impl.c_dtype.c_is_pod or not nbytes:
         return
-    owner = impl.storage.ctx
+    owner = owner_of(impl.storage)
     if type(owner) is DataPtr and (<DataPtr>owner).allocator.builtin:
         zero_pages(data, nbytes)
     else:

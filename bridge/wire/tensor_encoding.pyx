@@ -5,6 +5,7 @@
 They are written once, directly into the `bytes` that are returned.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
@@ -12,9 +13,9 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
 from bridge.c10.madvise cimport advise_huge_pages
-from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, PyList_GET_ITEM
-from bridge.c10.storage cimport BORROWED, Elements, owner_of
-from bridge.c10.tensor_impl cimport TensorImpl, storage_flags, storage_of
+from bridge.c10.python_api cimport FREE_THREADED, RELEASE_GIL_NBYTES, PyList_GET_ITEM
+from bridge.c10.storage cimport BORROWED, Elements
+from bridge.c10.tensor_impl cimport TensorImpl, seen, storage_flags
 from bridge.wire.tensor_decoding cimport (
     FIXED,
     STRING,
@@ -40,15 +41,20 @@ def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n):
     That of a string includes its tag. Raises EnforceNotMet: Caffe2's messages have no elements of
     this type, or the tensor is not allocated.
     """
-    cdef const char* data = elements_at(impl, begin, n) + begin * impl.c_dtype.itemsize
+    cdef char* data
     cdef Kind kind = U8
-    cdef Coding coding = coding_of(impl.c_dtype, &kind)
+    cdef Coding coding
     cdef int64_t nbytes
+    cdef Py_ssize_t first
+    impl = seen(impl)
+    owner = elements_at(impl, begin, n, &data)
+    data += begin * impl.c_dtype.itemsize
+    coding = coding_of(impl.c_dtype, &kind)
     if coding == FIXED or not n:
         return n * impl.c_dtype.itemsize
-    _keep = owner_of(storage_of(impl))
     if coding == STRING:
-        return _strings_nbytes((<Elements?>_keep).items, impl.offset + begin, n)
+        first = impl.offset + begin
+        return _strings_nbytes(_strings(owner, &first, n), first, n)
     if n < RELEASE_GIL_NBYTES or storage_flags(impl) & BORROWED:
         return packed_size(kind, data, n)
     with nogil:
@@ -64,23 +70,30 @@ def joined(
 
     Raises EnforceNotMet: the elements do not take `nbytes` any more. MemoryError.
     """
-    cdef const char* data = elements_at(impl, begin, n) + begin * impl.c_dtype.itemsize
+    cdef char* data
     cdef Kind kind = U8
-    cdef Coding coding = coding_of(impl.c_dtype, &kind)
-    cdef Py_ssize_t before = len(head)
+    cdef Coding coding
+    cdef Py_ssize_t before = len(head), first
     cdef bytes made = PyBytes_FromStringAndSize(NULL, before + nbytes + len(tail))
     cdef uint8_t* out = <uint8_t*>PyBytes_AS_STRING(made)
     cdef int64_t in_memory
     cdef bint fits
-    _keep = owner_of(storage_of(impl))
+    cdef TensorImpl shared = impl
+    impl = seen(impl)
+    owner = elements_at(impl, begin, n, &data)
+    data += begin * impl.c_dtype.itemsize
+    coding = coding_of(impl.c_dtype, &kind)
     advise_huge_pages(out, before + nbytes)
     memcpy(out, PyBytes_AS_STRING(head), before)
     memcpy(out + before + nbytes, PyBytes_AS_STRING(tail), len(tail))
     if coding == STRING:
+        first = impl.offset + begin
         fits = not n or _write_strings(
-            (<Elements?>_keep).items, impl.offset + begin, n, out + before, nbytes)
+            _strings(owner, &first, n), first, n, out + before, nbytes)
     elif nbytes < RELEASE_GIL_NBYTES or storage_flags(impl) & BORROWED:
-        fits = _write(coding, kind, data, n, n * impl.c_dtype.itemsize, out + before, nbytes)
+        in_memory = n * impl.c_dtype.itemsize
+        with cython.critical_section(shared, impl.storage):     # as one feed has left it
+            fits = _write(coding, kind, data, n, in_memory, out + before, nbytes)
     else:
         in_memory = n * impl.c_dtype.itemsize
         with nogil:
@@ -98,8 +111,22 @@ cdef bint _write(
         return encode(kind, data, n, out, nbytes)
     if in_memory != nbytes:
         return False
-    memcpy(out, data, nbytes)
+    if nbytes:                  # without elements there may be no memory, and memcpy takes no NULL
+        memcpy(out, data, nbytes)
     return True
+
+
+cdef list _strings(object owner, Py_ssize_t* first, int64_t n):
+    """Return a list with the strings of the Elements `owner` from place `first` of it on.
+
+    Where other threads change that of the Elements, the strings are referred to by a list of their
+    own, and `first` is changed to its first place.
+    """
+    cdef list items = (<Elements?>owner).items
+    if FREE_THREADED:
+        items = items[first[0]:first[0] + n]
+        first[0] = 0
+    return items
 
 
 cdef int64_t _strings_nbytes(list items, Py_ssize_t begin, int64_t n) except -1:

@@ -119,6 +119,16 @@ def test_fill_with_what_is_no_number(value: Any) -> None:
     assert tensor.tolist() == [3.0, 3.0]
 
 
+@pytest.mark.parametrize("name", ["float32", "float64", "int16", "int32", "uint64", "complex64"])
+def test_item_at_an_odd_address(name: str) -> None:
+    """Without the sanitizers it is right on most machines, whatever reads it."""
+    number = np.ones(1, name)
+    shifted = bridge.from_dlpack(bytearray(b"x" + number.tobytes()))[1:]
+    odd = at.from_blob(shifted, (number.nbytes,), dtype="uint8").view(name)
+    assert odd.data_ptr() % 2 == 1
+    assert odd.item() == 1
+
+
 @pytest.mark.parametrize(
     ("dtype", "value", "kind"),
     [
@@ -228,6 +238,78 @@ def test_moves_to_cuda_and_back() -> None:
         assert moved.cpu().tolist() == tensor.tolist()
         assert (moved + 1).device() == moved.device()
     assert tensor.pin_memory().to_torch().is_pinned()
+
+
+@pytest.mark.cuda
+def test_cuda_takes_the_number_of_a_device() -> None:
+    tensor, last = at.ones(2), torch.cuda.device_count() - 1
+    for place in (last, f"cuda:{last}", torch.device("cuda", last)):
+        assert tensor.cuda(place).device() == f"cuda:{last}"
+    for place in ("cpu", c10.CPU, last + 1):
+        with pytest.raises(c10.EnforceNotMet):
+            tensor.cuda(place)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(
+    "name", ["int4", "uint4", "float4_e2m1fn", "float8_e4m3", "float8_e4m3fn", "complex64"]
+)
+def test_every_type_is_filled_on_a_device(name: str) -> None:
+    for make in (
+        lambda: at.ones(3, dtype=name, device="cuda"),
+        lambda: at.full((3,), 1, dtype=name, device="cuda"),
+        lambda: at.zeros(3, dtype=name, device="cuda").fill_(1),
+        lambda: at.zeros(3, dtype=name, device="cuda")[::-1].fill_(1),
+    ):
+        assert make().tolist() == [1, 1, 1]
+    x = at.ones(3, dtype=name, device="cuda")
+    x[0] = 0
+    assert x.tolist() == [0, 1, 1]
+    x[::2].zero_()
+    assert x.tolist() == [0, 1, 0]
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("name", ["int4", "uint4", "float4_e2m1fn", "float8_e4m3"])
+def test_what_torch_cannot_convert_is_refused_on_a_device(name: str) -> None:
+    x = at.ones(3, dtype=name, device="cuda")
+    for call in (
+        lambda: x.to("float32"),
+        lambda: at.ones(3, device="cuda").to(name),
+        lambda: x.equal(x.clone()),
+        lambda: x.copy_(at.ones(3, device="cuda")),
+    ):
+        with pytest.raises(BufferError, match=r"cpu\(\)"):
+            call()
+    assert x.cpu().to("float32").tolist() == [1, 1, 1]
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_elements_that_are_one_in_memory_are_written_on_a_device(device: str) -> None:
+    """The last write stays, as in host memory."""
+    x = at.zeros(1, 2, device=device)
+    assert x.expand(3, 2).fill_(7).tolist() == [[7, 7]] * 3
+    x.expand(2, 3, 2).zero_()
+    assert x.tolist() == [[0, 0]]
+    rows = at.arange(6, dtype="float32").view(3, 2)
+    for source in (rows, rows.to(device), rows.to("int64").to(device)):
+        x.expand(3, 2).copy_(source)
+        assert x.tolist() == [[4, 5]]
+        x.expand(3, 2)[::-1] = source
+        assert x.tolist() == [[4, 5]]
+
+
+@pytest.mark.cuda
+def test_equal_on_a_device() -> None:
+    x = at.tensor([1, 2]).cuda()
+    assert x.equal(x.clone())
+    assert x.equal([1, 2])
+    assert not x.equal([1, 3])
+    assert x[0].equal(1)
+    for a, b in ((x, x.cpu()), (x.cpu(), x)):
+        with pytest.raises(c10.EnforceNotMet, match="Copy one"):
+            a.equal(b)
 
 
 def test_resize() -> None:

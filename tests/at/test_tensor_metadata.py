@@ -10,6 +10,7 @@ import torch
 
 import bridge
 from bridge import at, c10, caffe2
+from tests.helpers.isolate import isolated
 
 from .comparing import ERRORS, pair, read_only
 
@@ -91,6 +92,13 @@ def test_repr_of_any_bits(dtype: str) -> None:
     assert "64" in repr(tensor) or dtype in repr(tensor)
     assert len(tensor.tolist()) == 64
     assert at.full((2,), 1.0, dtype).tolist() == [1.0, 1.0]
+
+
+@isolated
+def test_repr_of_many_lists_without_elements() -> None:
+    assert repr(at.zeros(2, 0)) == "at.Tensor([[], []], sizes=[2, 0], dtype=float32)"
+    assert repr(at.zeros(2**40, 0)) == f"at.Tensor(..., sizes=[{2**40}, 0], dtype=float32)"
+    assert repr(at.zeros(0, 2**40)) == f"at.Tensor([], sizes=[0, {2**40}], dtype=float32)"
 
 
 def test_repr() -> None:

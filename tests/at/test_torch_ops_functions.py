@@ -120,3 +120,21 @@ def test_torch_tensors_that_are_written_come_back_themselves() -> None:
     both = torch.max(ours, 1, out=(values, indices))
     assert both[0] is values
     assert both[1] is indices
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements")
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_out_that_is_too_small_stays_as_it_is(device: str) -> None:
+    """Torch would give it other memory, in which the tensor's elements are not."""
+    ours = at.ones(2, 3, device=device)
+    whole = at.zeros(2, 3, device=device)
+    for target in (at.zeros(3, device=device), whole[0], at.empty(0, device=device)):
+        target.fill_(7)
+        with pytest.raises(RuntimeError, match="not resizable"):
+            at.mul(ours, 2, out=target)
+        with pytest.raises(RuntimeError, match="not resizable"):
+            torch.mul(ours, 2, out=target)
+        with pytest.raises(RuntimeError, match="not resizable"):
+            torch.resize_as_(target, ours)
+        assert target.tolist() == [7] * target.numel()
+    assert whole.tolist() == [[7] * 3, [0] * 3]

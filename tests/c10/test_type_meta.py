@@ -2,6 +2,8 @@
 """`c10.TypeMeta`: the table of element types, every spelling of a type, and registered classes."""
 
 import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -309,6 +311,21 @@ def test_register_makes_a_class_an_element_type() -> None:
     assert meta.Match(Registered)
     assert not meta.Match(c10.string)
     assert c10.TypeMeta.Register(Registered) is meta
+
+
+def test_two_threads_that_register_a_class_at_once_get_one_type() -> None:
+    meeting = threading.Barrier(2, timeout=60)
+
+    class Meets(type):
+        @property
+        def dtype(cls) -> None:
+            """Is read by the look-up, which finds nothing in both threads."""
+            meeting.wait()
+
+    cls = Meets("Late", (), {})
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(c10.TypeMeta.Register, (cls, cls))
+    assert first is second is c10.TypeMeta.Make(cls)
 
 
 def test_elements_of_a_registered_class() -> None:

@@ -199,6 +199,39 @@ def test_odd_strides_nobody_steps_along() -> None:
     check_tensor(x, (1, 4), BY_NAME["int32"], strides=(4, 1), address=array.ctypes.data)
 
 
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3)], ids=str)
+def test_what_is_copied_may_have_no_dimensions_or_elements(shape: tuple[int, ...]) -> None:
+    """UBSan finds what is read of the sizes that NumPy does not have then."""
+    x = bridge.from_dlpack(np.ones(shape, ">f8"))
+    assert x.sizes() == shape
+    assert x.tolist() == np.ones(shape).tolist()
+    odd = np.frombuffer(bytearray(9), np.uint8)[1:].view(np.float64)[:1].reshape(())
+    assert bridge.from_dlpack(odd).tolist() == 0
+
+
+@pytest.mark.parametrize("describe", [lambda array: array, memoryview], ids=["array", "buffer"])
+@pytest.mark.parametrize(
+    "strides",
+    [
+        (2**62, 2**62),
+        (-(2**62), 2**62),
+        (-(2**62), 8),
+        (2**60, 8),
+        (-(2**58), 8),
+    ],
+    ids=repr,
+)
+def test_strides_that_lead_out_of_the_address_space(
+    strides: tuple[int, int], describe: Callable[[Any], Any]
+) -> None:
+    array = np.lib.stride_tricks.as_strided(np.zeros(1), (2, 2), strides)
+    for copy in (None, False, True):
+        with pytest.raises(BufferError, match="out of the address space"):
+            bridge.from_dlpack(describe(array), copy=copy)
+    nowhere = np.lib.stride_tricks.as_strided(np.zeros(1), (1, 1), strides)
+    assert bridge.from_dlpack(describe(nowhere)).tolist() == [[0]]
+
+
 UNFIT: dict[str, Callable[[], Any]] = {
     "object": lambda: np.array([1, None], object),
     "empty object": lambda: np.empty(0, object),

@@ -16,7 +16,7 @@ import bridge
 from bridge import at, caffe2
 from tests.helpers import arrow_producer as arrow
 from tests.helpers import dlpack_structs as abi
-from tests.helpers.dlpack_consumer import ExchangeTable
+from tests.helpers.dlpack_consumer import ExchangeTable, take
 from tests.helpers.dlpack_producer import Producer, TensorSpec
 from tests.helpers.dlpack_table import Table, producer_type
 from tests.helpers.host_waits import no_host_waits, no_orders
@@ -149,6 +149,26 @@ def test_the_default_stream_of_the_tensors_device_waits(
     assert total(t, torch.cuda.default_stream(device)) == N
 
 
+@both_wrappers
+def test_a_copy_in_host_memory_is_complete_for_any_stream(wrap: type) -> None:
+    """A consumer may name a stream of the device that the memory is copied from."""
+    ours, theirs = torch.cuda.Stream(), torch.cuda.Stream()
+    t = zeros(0)
+    x = wrap(bridge.from_dlpack(t))
+    fill_late(t, ours)
+    with torch.cuda.stream(ours), no_orders():
+        for stream in (None, -1, 1, 2, theirs.cuda_stream):
+            taken = take(x, dl_device=(abi.CPU, 0), stream=stream)
+            assert taken.device == (abi.CPU, 0)
+            assert taken.data()[:4] == taken.data()[-4:] == b"\0\0\x80?"
+            taken.release()
+    for stream in (0, 3):
+        with pytest.raises(BufferError, match="stream="):
+            x.__dlpack__(dl_device=(abi.CPU, 0), stream=stream)
+    with pytest.raises(BufferError, match="no streams"):
+        wrap(at.ones(2)).__dlpack__(dl_device=(abi.CPU, 0), stream=1)
+
+
 @devices
 @both_wrappers
 def test_the_per_thread_stream_waits(wrap: type, device: int) -> None:
@@ -169,6 +189,11 @@ def test_nobody_waits_who_need_not(wrap: type) -> None:
     table = ExchangeTable(wrap)
     described = type("Described", (), {"__cuda_array_interface__": t.__cuda_array_interface__})()
     bridge.from_dlpack(described)
+    unsynchronised = type(
+        "Unsynchronised",
+        (),
+        {"__cuda_array_interface__": {**t.__cuda_array_interface__, "version": 3, "stream": -1}},
+    )()
     spec = TensorSpec(t.data_ptr(), (N,), (1,), device=(abi.CUDA, 0), owner=t)
     alike = producer_type(Table(work_stream=side.cuda_stream))(spec)
     with torch.cuda.stream(side), no_host_waits(), no_orders():
@@ -179,6 +204,7 @@ def test_nobody_waits_who_need_not(wrap: type) -> None:
         table.take(x).release()
         bridge.to_torch(x)
         bridge.from_dlpack(described)  # names no stream
+        bridge.from_dlpack(unsynchronised)
     with no_host_waits(), no_orders():
         x.__dlpack__(stream=1, max_version=(1, 3))
         x.__dlpack__(stream=None, max_version=(1, 3))

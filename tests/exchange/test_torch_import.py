@@ -119,6 +119,14 @@ def test_more_dimensions_than_numpy_has(ndim: int) -> None:
     assert x.view(2, 3).numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
+@pytest.mark.parametrize("convert", [bridge.from_dlpack, bridge.asarray, bridge.to_numpy])
+def test_repeated_elements_are_too_many_bytes(convert: Callable[[Any], Any]) -> None:
+    large = torch.ones(1, dtype=torch.float64).expand(2**40, 2**20)
+    with pytest.raises(BufferError, match="more bytes than an int64 counts"):
+        convert(large)
+    assert bridge.from_dlpack(large[0]).nbytes() == 2**23
+
+
 def test_subclasses_without_a_say_of_their_own() -> None:
     class Named(torch.Tensor):
         pass

@@ -123,7 +123,24 @@ def conversions() -> list[Step]:
         assert bridge.shares_memory(tensor, tensor.to_torch())
         assert tensor.numel() in (6, 48)
 
+    capsules = [own[0].__dlpack__()]
+    taken: set[int] = set()
+    keep: list[object] = []  # so that their numbers stay their own
+
+    def taken_once() -> None:
+        capsule = capsules[0]
+        try:
+            bridge.from_dlpack(capsule)
+        except BufferError:
+            return  # by another thread
+        keep.append(capsule)
+        known = len(taken)
+        assert id(capsule) not in taken, known
+        taken.add(id(capsule))
+        capsules[0] = own[0].__dlpack__()
+
     return [
+        *[lambda r: taken_once()] * 3,
         lambda r: back(r.choice(foreign)),
         lambda r: r.choice(own).to_torch(),
         lambda r: r.choice(own).numpy(),
@@ -147,10 +164,14 @@ def blobs() -> list[Step]:
         torch.full((3,), 7.0),
         "text",
     ]
+    lent = at.full([3], 6.0, "float32")  # which no feed may write
 
     def fetched(name: str) -> None:
         found = workspace.FetchBlob(name)
         assert isinstance(found, bytes) or len({*found.ravel().tolist()}) <= 2
+
+    def kept() -> None:
+        assert lent.tolist() == [6, 6, 6], lent
 
     def shared(name: str) -> None:
         assert workspace.FetchTorch(name).numel() in (3, 4, 20_000)
@@ -164,6 +185,8 @@ def blobs() -> list[Step]:
 
     return [
         *[lambda r: workspace.FeedBlob(r.choice(names), r.choice(values))] * 4,
+        lambda r: workspace.FeedBlob(r.choice(names), lent),
+        lambda r: kept(),
         *[lambda r: fetched(r.choice(names))] * 4,
         *[lambda r: shared(r.choice(names))] * 2,
         lambda r: workspace.HasBlob(r.choice(names)),

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from _thread import RLock
+
 from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
 from bridge.caffe2.base.errors import wrap_error
 
@@ -37,13 +39,17 @@ def name_of(name: Any, caller: str) -> str:
     )
 
 
+_naming = RLock()  # held from looking a name up to adding it
+
+
 def new_name(basename: str, used: set[str]) -> str:
     """Return `basename`, with a number appended if it is in `used`; the name is added to `used`."""
     name, number = basename, 1
-    while name in used:
-        name = f"{basename}_{number}"
-        number += 1
-    used.add(name)
+    with _naming:
+        while name in used:
+            name = f"{basename}_{number}"
+            number += 1
+        used.add(name)
     return name
 
 

@@ -16,8 +16,20 @@ cdef class BlobCore:
 cdef extern from *:
     """
     #define BRIDGE_TENSOR_OF(blob) BRIDGE_LOAD(blob, _tensor)
+    #define BRIDGE_OWN_TENSOR(blob) bridge_own_tensor( \
+        (PyObject *)(blob), (PyObject **)&(blob)->_tensor, &(blob)->_own)
+    static CYTHON_UNUSED CYTHON_INLINE PyObject *bridge_own_tensor(
+            PyObject *blob, PyObject **tensor, int *own) {
+        PyObject *found;
+        BRIDGE_LOCK(blob);
+        found = Py_NewRef(*own ? *tensor : Py_None);
+        BRIDGE_UNLOCK();
+        return found;
+    }
     """
     # Return the tensor that the blob holds, or None.
     Tensor tensor_of "BRIDGE_TENSOR_OF"(BlobCore blob)
+    # The same; None if arrays are not to be copied into it.
+    Tensor own_tensor_of "BRIDGE_OWN_TENSOR"(BlobCore blob)
 
 cdef int hold_tensor(BlobCore blob, Tensor tensor, bint own) except -1

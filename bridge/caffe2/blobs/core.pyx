@@ -5,7 +5,7 @@
 cimport cython
 
 from bridge.c10.python_api cimport lock_object, unlock_object
-from bridge.c10.reports cimport observed, unlikely
+from bridge.c10.reports cimport is_observed, unlikely
 from bridge.c10.type_meta cimport string_type
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.exchange.torch_export cimport export_torch
@@ -27,6 +27,10 @@ cdef class BlobCore:
         with cython.critical_section(self):
             return self._object if self._tensor is None else self._tensor
 
+    def _own_tensor(self):
+        """Return the tensor that arrays may be copied into; None if the blob holds none."""
+        return own_tensor_of(self)
+
     def _live_handle(self):
         """Return the blob's BlobTensor, if somebody still uses it; else None."""
         with cython.critical_section(self):
@@ -39,7 +43,7 @@ cdef class BlobCore:
         Raises EnforceNotMet: the blob does not hold a tensor, or torch does not support it.
         """
         cdef Tensor tensor = tensor_of(self)
-        if tensor is not None and not unlikely(observed):
+        if tensor is not None and not unlikely(is_observed()):
             try:
                 return export_torch(tensor.impl)
             except Exception:
@@ -62,7 +66,7 @@ cdef class BlobCore:
     def _set_object(self, value, meta):
         """Make the blob hold an object of the type `meta`; both None: nothing."""
         with cython.critical_section(self):
-            _previous = self._tensor, self._object
+            _previous = self._tensor, self._object, self._meta
             self._own = False
             self._meta = meta
             self._object = value

@@ -37,7 +37,7 @@ def feed(blob: BlobCore, value: Any, device_option: Any, name: str | None, calle
 
 
 def _put_on(blob: BlobCore, value: Any, device_option: Any) -> None:
-    """Do as `put`; a NumPy array goes to the device that `device_option` specifies.
+    """Do as `put`; an array or list goes to the device that `device_option` specifies.
 
     Values that are shared must be on that device already; strings have no device. Raises as `put`,
     or EnforceNotMet: an unknown device, or a value that cannot be there.
@@ -46,11 +46,11 @@ def _put_on(blob: BlobCore, value: Any, device_option: Any) -> None:
     if device is None or isinstance(value, (bytes, str)):
         put(blob, value)
     elif not is_array(value):
-        _share_on(blob, value, device)
+        _put_tensor_on(blob, value, device)
     elif device.type == DeviceType.CPU:
         put_array(blob, value)
     elif value.dtype.kind in STRING_KINDS:
-        raise EnforceNotMet(f"strings are on the CPU only, not on {device}")
+        _refuse_strings(device)
     else:
         put_device_copy(blob, Tensor(tensor_of_array(value), device))
 
@@ -64,20 +64,32 @@ def feed_error(name: str | None, value: Any, caller: str, cause: Exception) -> E
     )
 
 
-def _share_on(blob: BlobCore, value: Any, device: Device) -> None:
-    """Share `value`, which must be on `device`."""
-    shared = BlobCore()
-    put(shared, value)
-    tensor = shared._tensor
+def _refuse_strings(device: Device) -> None:
+    raise EnforceNotMet(f"strings are on the CPU only, not on {device}")
+
+
+def _put_tensor_on(blob: BlobCore, value: Any, device: Device) -> None:
+    """Share `value`, which must be on `device`; copy there what has to be copied, as lists."""
+    fed = BlobCore()
+    put(fed, value)
+    tensor = fed._tensor
     assert tensor is not None
     here = tensor.GetDevice()
     if here.type != device.type or (device.index >= 0 and here.index != device.index):
+        if fed._own:
+            if not tensor.dtype().is_pod:
+                _refuse_strings(device)
+            put_device_copy(blob, Tensor(tensor, device))
+            return
         raise EnforceNotMet(
             f"a shared value stays on {here}, and device_option names {device}; copy it there "
             "first, or omit device_option",
             condition="value.device() == device_option",
         )
-    blob._set_tensor(tensor, own=False)
+    if fed._own:
+        blob._replace(tensor)
+    else:
+        blob._set_tensor(tensor, own=False)
 
 
 def _device_of(option: Any) -> Device | None:

@@ -40,8 +40,8 @@ def put_by_type(blob: BlobCore, value: Any) -> None:
 
 def put_array(blob: BlobCore, array: np.ndarray[Any, Any]) -> None:
     """Copy a NumPy array, into the buffer of the blob's own tensor if it fits."""
-    tensor = blob._tensor
-    if tensor is not None and blob._own and is_on(tensor, _CPU):
+    tensor = blob._own_tensor()
+    if tensor is not None and is_on(tensor, _CPU):
         copy_into(tensor, array)
     else:
         blob._replace(tensor_of_array(array))
@@ -52,10 +52,9 @@ def put_device_copy(blob: BlobCore, copy: Tensor) -> None:
 
     The blob's own tensor gets them if it is on the same device and of the same type and sizes.
     """
-    tensor = blob._tensor
+    tensor = blob._own_tensor()
     if (
         tensor is not None
-        and blob._own
         and is_on(tensor, copy.GetDevice())
         and tensor.unsafeGetTensorImpl().owns_memory()
         and tensor.IsType(copy.dtype())

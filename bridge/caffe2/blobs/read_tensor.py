@@ -45,7 +45,7 @@ __all__ = ["TENSOR_TYPES", "Content", "content_of", "device_of", "int8_tensor_of
 _IN_BYTES = (c10.bool, c10.float16, c10.int8, c10.int16, c10.uint8, c10.uint16)
 TENSOR_TYPES = (b"Tensor", b"TensorCPU", b"TensorCUDA")
 _INT8_TYPES = (DataType.INT32, DataType.UINT8)
-_CPU = Device("cpu")
+_ON_HOST = (DeviceType.CPU, DeviceType.CUDAHost)
 # A list of this many empty strings takes a gigabyte.
 _MAX_PARTIAL_STRINGS = 2**27
 _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
@@ -69,7 +69,7 @@ def read_tensor(blob: BlobCore, message: BlobMessage, device: Device | None) -> 
         _require_memory(math.prod(dims), meta)
     present = blob._tensor
     if device.type == DeviceType.CPU:
-        target = _target(present, blob._own, dims, meta, n)
+        target = _target(present, present is blob._own_tensor(), dims, meta, n)
         if target is present:
             target.Resize(dims)
         content.copy_to(target, content.begin)
@@ -177,7 +177,8 @@ def content_of(tensor: TensorMessage) -> Content:
 
 
 def _target(present: Tensor | None, own: bool, dims: list[int], meta: TypeMeta, n: int) -> Tensor:
-    """Return the tensor on the CPU to copy `n` values into: `present`, to be resized, or a new one.
+    """Return the tensor in host memory to copy `n` values into: `present`, to be resized, or a new
+    one.
 
     If the values are only part of the tensor, the other elements are those of `present`, or zero.
     """
@@ -185,12 +186,13 @@ def _target(present: Tensor | None, own: bool, dims: list[int], meta: TypeMeta, 
     if (
         present is not None
         and present.defined()
+        and present.GetDeviceType() in _ON_HOST
         and present.IsType(meta)
         and present.is_contiguous()
     ):
         if own and keeps_buffer(present, numel * meta.itemsize):
             return present
-        if n < numel == present.numel() and present.storage_initialized() and is_on(present, _CPU):
+        if n < numel == present.numel() and present.storage_initialized():
             copy = Tensor(present, "cpu")
             copy.Resize(dims)
             return copy

@@ -12,7 +12,17 @@ from libc.string cimport memmove
 
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage
-from bridge.c10.tensor_impl cimport CONTIGUOUS, OWN_ORIGIN, RESERVED, TensorImpl
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    OWN_ORIGIN,
+    RESERVED,
+    TensorImpl,
+    former,
+    set_dtype,
+    set_impl_flags,
+    set_offset,
+    storage_of,
+)
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.numpy cimport import_array
@@ -29,21 +39,32 @@ def copy_array(Tensor tensor not None, array):
     cdef TensorImpl source = import_array(array, None)
     cdef int64_t spare = (
         FLAGS.caffe2_max_keep_on_shrink_memory if FLAGS.caffe2_keep_on_shrink else -1)
-    cdef bint copied
     if not source.flags & CONTIGUOUS:
         source = contiguous_copy(source, "FeedBlob")
-    with cython.critical_section(tensor.impl):
-        copied = _put(tensor.impl, source, spare)
-    if not copied:
+    if not _put(tensor.impl, source, spare):
         become(tensor.impl, contiguous_copy(source, "FeedBlob"))
 
 
 cdef bint _put(TensorImpl impl, TensorImpl source, int64_t most_spare) except -1:
     """Copy the elements of `source` into the buffer of `impl`; return False if it is replaced."""
-    cdef Storage storage = impl.storage
+    cdef Storage storage
+    while True:
+        storage = storage_of(impl)
+        if storage is None:
+            return False
+        # both at once: a second section that has to wait lets go of the first
+        with cython.critical_section(impl, storage):
+            if impl.storage is storage:
+                _former = former(impl)      # released on return
+                return _put_locked(impl, storage, source, most_spare)
+
+
+cdef bint _put_locked(
+    TensorImpl impl, Storage storage, TensorImpl source, int64_t most_spare,
+) except -1:
     cdef int64_t nbytes = source.c_numel * source.c_dtype.itemsize
     cdef int64_t begin, spare
-    if storage is None or storage.data == NULL or storage.flags & (EXTERNAL | READONLY) \
+    if storage.data == NULL or storage.flags & (EXTERNAL | READONLY) \
             or storage.device_type != DL_CPU or impl.c_dtype is not source.c_dtype \
             or storage.c_dtype is not source.c_dtype:
         return False
@@ -71,8 +92,9 @@ cdef int become(TensorImpl impl, TensorImpl fresh) except -1:
         _storage, _origin, _sizes = impl.storage, impl.origin, impl.sizes_ref
         impl.set_contiguous(fresh.c_sizes, fresh.ndim, fresh.c_numel)
         impl.set_storage(fresh.storage)
-        impl.c_dtype = fresh.c_dtype
-        impl.offset = fresh.offset
+        set_dtype(impl, fresh.c_dtype)
+        set_offset(impl, fresh.offset)
         impl.origin = fresh.origin
-        impl.flags = (impl.flags & ~(OWN_ORIGIN | RESERVED)) | (fresh.flags & OWN_ORIGIN)
+        set_impl_flags(
+            impl, (impl.flags & ~(OWN_ORIGIN | RESERVED)) | (fresh.flags & OWN_ORIGIN))
     return 0

@@ -6,6 +6,8 @@ Follows OpSchema, caffe2/core/operator_schema.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import functools
+
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet
 from bridge.caffe2.definitions.operator_types import classes_of
 from bridge.caffe2.definitions.schema_table import TABLE
@@ -60,8 +62,14 @@ def _pair(text: str) -> tuple[int, int]:
     return int(i), int(o)
 
 
-_texts: dict[str, str] = {}
 _schemas: dict[str, Schema] = {}
+
+
+@functools.cache
+def _texts() -> dict[str, str]:
+    """Return the texts of the tables by operator type."""
+    rows = (word.partition(":") for word in (TABLE + GRADIENTS).split())
+    return {name: text for name, _, text in rows}
 
 
 def declare_schema(op_type: str, text: str) -> None:
@@ -76,11 +84,7 @@ def schema_of(op_type: str) -> Schema:
     """
     schema = _schemas.get(op_type)
     if schema is None:
-        if not _texts:
-            for word in (TABLE + GRADIENTS).split():
-                name, _, text = word.partition(":")
-                _texts[name] = text
-        found = _texts.get(op_type)
+        found = _texts().get(op_type)
         if found is None and classes_of(op_type) is not None and op_type in _schemas:
             return _schemas[op_type]  # declared by the modules that the look-up loaded
         if found is None:

@@ -9,9 +9,17 @@ from bridge.caffe2.blobs.blob import Blob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
-__all__ = ["BlobTable", "find_blob", "find_or_create", "put_new", "visible_names"]
+__all__ = [
+    "BlobTable",
+    "find_blob",
+    "find_or_create",
+    "put_new",
+    "remove_unused",
+    "visible_names",
+]
 
 # Without the GIL a look-up by an equal name counts a reference to the key, in memory that it shares
 # with the keys of other threads; interned ones are not counted.
@@ -79,6 +87,14 @@ def find_or_create(table: BlobTable, name: str) -> Blob:
 def put_new(blobs: dict[str, Blob], name: str, blob: Blob) -> Blob:
     """Return the blob of that name: `blob`, unless another thread has used the name meanwhile."""
     return blobs.setdefault(sys.intern(name) if _INTERNED else name, blob)
+
+
+def remove_unused(blobs: dict[str, Blob], names: Iterable[str]) -> None:
+    """Remove blobs that were created for an operator that did not run, unless others used them."""
+    for name in names:
+        blob = blobs.get(name)
+        if blob is not None and blob._contents() is None:
+            blobs.pop(name, None)
 
 
 def visible_names(table: BlobTable) -> list[str]:

@@ -7,7 +7,7 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 
 from bridge.dlpack.abi cimport DLTensor
-from bridge.exchange.torch_api cimport described, torch_c
+from bridge.exchange.torch_api cimport described, torch_c, torch_type
 
 cdef extern from "Python.h":
     object PyObject_Call(object function, object arguments, PyObject* keywords)
@@ -151,7 +151,7 @@ cdef object with_memory(object value):
         return tuple([with_memory(one) for one in <tuple>value])
     if type(value) is list:
         return [with_memory(one) for one in <list>value]
-    if type(value) is <object>torch_c.tensor_type:
+    if type(value) is <object>torch_type():
         memory = memory_of(value)
         return value if memory is None else memory
     return value

@@ -105,9 +105,10 @@ class Bound(BoundCore):
 
     `arguments`: the keyword arguments. `types`: for each input the tuple of types that it may have,
     None for any, or the number of the input whose type it has. `on_host`: the inputs that are on
-    the CPU wherever the operator runs. `in_place`: {output: input}; `forced`: those that must be,
-    or None. `wants`: the names of the parameters that the engine fills, by their annotation;
-    `out_name`: that of the buffer, or None. `is_recorded`: whether its calls may be recorded.
+    the CPU wherever the operator runs; `across`: those on another device of its type. `in_place`:
+    {output: input}; `forced`: those that must be, or None. `wants`: the names of the parameters
+    that the engine fills, by their annotation; `out_name`: that of the buffer, or None.
+    `is_recorded`: whether its calls may be recorded.
     """
 
     __slots__ = ()
@@ -119,6 +120,7 @@ class Bound(BoundCore):
         types: tuple[Any, ...],
         in_place: dict[int, int],
         on_host: frozenset[int],
+        across: frozenset[int],
         outputs: int,
         has_seed: bool,
     ) -> None:
@@ -129,6 +131,7 @@ class Bound(BoundCore):
         places = schema_of(declaration.name).forced
         self.forced = {o: i for i, o in places if in_place.get(o) == i} or None
         self.on_host = on_host
+        self.across = across
         self.wants = declaration.filled
         self.function = declaration.function
         self.is_filled = not declaration.filled.keys().isdisjoint(
@@ -205,6 +208,7 @@ class Declaration:
     """
 
     __slots__ = (
+        "across",
         "arguments",
         "effects",
         "filled",
@@ -233,6 +237,7 @@ class Declaration:
         outputs: str | int | None = None,
         effects: Iterable[str] = (),
         on_host: Iterable[str] = (),
+        across: Iterable[str] = (),
         rearranges: Iterable[int] | dict[int, int] | str | None = None,
         sized_by: Iterable[str] = (),
         defaults: Callable[..., Any] | None = None,
@@ -265,6 +270,7 @@ class Declaration:
                 "operator",
             )
         self.on_host = frozenset(map(self.inputs.index, on_host))
+        self.across = frozenset(map(self.inputs.index, across))
         self.sized_by = frozenset(map(self.inputs.index, sized_by))
         plain = rearranges is None or isinstance(rearranges, (str, dict))
         self.rearranges: Any = rearranges if plain else frozenset(rearranges or ())
@@ -372,7 +378,7 @@ class Declaration:
             values[self.filled["InPlace"]] = in_place
         has_seed = definition.random_seed is not None
         outputs = len(definition.outputs)
-        return Bound(self, values, types[:count], in_place, on_host, outputs, has_seed)
+        return Bound(self, values, types[:count], in_place, on_host, self.across, outputs, has_seed)
 
 
 def _plain(annotation: Any) -> str:

@@ -19,6 +19,7 @@ cdef class BoundCore:
     cdef public dict in_place
     cdef public dict forced         # of `in_place` the outputs that must be; None: there are none
     cdef public frozenset on_host
+    cdef public frozenset across    # inputs that may be on another device of the same type
     cdef public dict wants
     cdef public str out_name
     cdef public bint is_recorded

@@ -15,6 +15,7 @@ class BoundCore:
     in_place: dict[int, int]
     forced: dict[int, int] | None
     on_host: frozenset[int]
+    across: frozenset[int]
     wants: dict[str, str]
     out_name: str | None
     is_recorded: bool

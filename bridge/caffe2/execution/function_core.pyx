@@ -18,21 +18,29 @@ run is recorded; see `program`.
 """
 
 cimport cython
+from cpython.object cimport PyObject
 
 from bridge.c10 cimport resizing
 from bridge.c10.python_api cimport FREE_THREADED, lock_object, unlock_object
 from bridge.c10.slots cimport new_instance
-from bridge.c10.storage cimport EXTERNAL, READONLY
+from bridge.c10.storage cimport EXTERNAL, READONLY, begin_of, nbytes_of
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     TensorImpl,
     device_index_of,
     device_type_of,
+    dtype_of,
+    has_memory,
+    has_sizes,
+    is_contiguous_now,
+    is_pod_now,
     is_undefined,
+    origin_of,
     seen as seen_impl,
     storage_flags,
+    storage_nbytes,
 )
-from bridge.c10.type_meta cimport undefined_type
+from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.execution.calls cimport make_calls
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
@@ -208,7 +216,7 @@ cdef class FunctionCore(ProgramCore):
         """Return whether the inputs are row-major and allocated, as a recording takes them."""
         cdef TensorImpl impl
         for impl in impls:
-            if is_undefined(impl) or impl.storage.data == NULL or not impl.flags & CONTIGUOUS \
+            if is_undefined(impl) or not has_memory(impl) or not is_contiguous_now(impl) \
                     or not self._is_on_device(impl):
                 return False
         return True
@@ -282,7 +290,8 @@ cdef class FunctionCore(ProgramCore):
         cdef tuple types = self._bound.types
         cdef Py_ssize_t i
         cdef Tensor tensor
-        cdef TensorImpl impl
+        cdef TensorImpl impl, other
+        cdef TypeMeta dtype
         cdef object allowed
         cdef bint has_objects = self._bound.has_strings
         for i in range(len(self._inputs)):
@@ -292,16 +301,19 @@ cdef class FunctionCore(ProgramCore):
             impl = tensor.impl
             allowed = types[i]
             if type(allowed) is int and <Py_ssize_t>allowed != i:
-                if impl.c_dtype is not (<TensorImpl>impls[<Py_ssize_t>allowed]).c_dtype:
-                    self._refuse_type(i, ((<TensorImpl>impls[<Py_ssize_t>allowed]).c_dtype,))
+                other = <TensorImpl>impls[<Py_ssize_t>allowed]
+                if dtype_of(impl) != dtype_of(other):
+                    self._refuse_type(i, (other.dtype(),))
             elif type(allowed) is tuple:
-                if impl.c_dtype is not (<tuple>allowed)[0] and impl.c_dtype not in <tuple>allowed:
+                dtype = <TypeMeta>dtype_of(impl)
+                if dtype is not (<tuple>allowed)[0] and dtype not in <tuple>allowed:
                     self._refuse_type(i, allowed)
-            if impl.c_dtype is not None and not impl.c_dtype.c_is_pod \
-                    and impl.c_dtype is not undefined_type:
+            if not is_pod_now(impl) and dtype_of(impl) != <PyObject*>undefined_type:
                 has_objects = True
             if not is_undefined(impl) and not self._is_on_device(impl) \
-                    and i not in self._bound.on_host:
+                    and i not in self._bound.on_host \
+                    and not (i in self._bound.across
+                             and device_type_of(impl) == self._definition.device_type):
                 self._refuse_device(i)
             impls.append(impl)
         return None if has_objects else impls
@@ -423,7 +435,7 @@ cdef class FunctionCore(ProgramCore):
                 continue
             tensor = tensor_of(<BlobCore>self._outputs[o])
             if tensor is None or is_undefined(tensor.impl) \
-                    or not tensor.impl.c_dtype.c_is_pod:    # torch cannot write there
+                    or not is_pod_now(tensor.impl):     # torch cannot write there
                 return None
             found.append(tensor.impl)
         return found
@@ -431,23 +443,24 @@ cdef class FunctionCore(ProgramCore):
     cdef int _put_one(self, Py_ssize_t o, object value, TensorImpl fresh, list impls) except -1:
         cdef BlobCore blob = self.output_blob(o, "Operator.Output")
         cdef Tensor tensor = tensor_of(blob)
-        cdef TensorImpl impl
+        cdef TensorImpl given, impl
         cdef object place = self._bound.in_place.get(o)
-        if tensor is not None and not is_undefined(tensor.impl) \
-                and tensor.impl.storage.data != NULL \
-                and not storage_flags(tensor.impl) & READONLY \
-                and device_type_of(tensor.impl) == device_type_of(fresh) \
-                and device_index_of(tensor.impl) == device_index_of(fresh) \
-                and tensor.impl.c_dtype is fresh.c_dtype and tensor.impl.flags & CONTIGUOUS:
-            impl = tensor.impl
+        given = None if tensor is None or is_undefined(tensor.impl) else tensor.impl
+        impl = given if given is None else seen_impl(given)
+        if impl is not None and has_memory(impl) \
+                and not storage_flags(impl) & READONLY \
+                and device_type_of(impl) == device_type_of(fresh) \
+                and device_index_of(impl) == device_index_of(fresh) \
+                and impl.c_dtype is fresh.c_dtype and impl.flags & CONTIGUOUS:
             if place is not None and impl.c_numel == fresh.c_numel:
-                if not _same_sizes(impl, fresh):
-                    resizing.reshape(impl, fresh.c_sizes, fresh.ndim, "Operator.Output")
-                if fresh.storage.data != impl.storage.data + impl.offset * impl.c_dtype.itemsize:
-                    torch_operand(impl).copy_(value)
+                if not has_sizes(impl, fresh.c_sizes, fresh.ndim):
+                    resizing.reshape(given, fresh.c_sizes, fresh.ndim, "Operator.Output")
+                if not _same_start(fresh, impl):
+                    torch_operand(given).copy_(value)
                 return 0
-            if self._bound.out_name is not None and _same_sizes(impl, fresh):
-                torch_operand(impl).copy_(value)
+            if self._bound.out_name is not None \
+                    and has_sizes(impl, fresh.c_sizes, fresh.ndim):
+                torch_operand(given).copy_(value)
                 return 0
         return put_result(blob, value, fresh)
 
@@ -455,7 +468,7 @@ cdef class FunctionCore(ProgramCore):
 cdef bint _is_little(Tensor tensor, int unwanted) noexcept:
     """Return whether a tensor has little memory, which has none of the `unwanted` flags."""
     return tensor is not None and not is_undefined(tensor.impl) \
-        and tensor.impl.storage.c_nbytes <= WORTH_ADOPTING \
+        and storage_nbytes(tensor.impl) <= WORTH_ADOPTING \
         and not storage_flags(tensor.impl) & unwanted
 
 
@@ -468,7 +481,7 @@ cdef object _own_operand(TensorImpl impl):
     cdef object tensor = torch_operand(impl)
     if FREE_THREADED:       # other threads come and go
         return tensor.detach()
-    if tensor is impl.origin and PyThreadState_Next(
+    if tensor is origin_of(impl) and PyThreadState_Next(
             PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != NULL:
         return tensor.detach()
     return tensor
@@ -515,27 +528,24 @@ cdef object _row_major_copy(object tensor):
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
-cdef bint _same_sizes(TensorImpl a, TensorImpl b):
-    cdef int i
-    a, b = seen_impl(a), seen_impl(b)
-    if a.ndim != b.ndim:
-        return False
-    for i in range(a.ndim):
-        if a.c_sizes[i] != b.c_sizes[i]:
-            return False
-    return True
-
-
-cdef bint _same_start(TensorImpl fresh, TensorImpl impl) noexcept:
+cdef bint _same_start(TensorImpl fresh, TensorImpl impl):
+    """Return whether a new tensor has the type, the number of elements and the memory of `impl`."""
+    impl = seen_impl(impl)
     return fresh.c_dtype is impl.c_dtype and fresh.c_numel == impl.c_numel \
-        and fresh.storage.data == impl.storage.data + impl.offset * impl.c_dtype.itemsize
+        and fresh.storage.data == \
+        begin_of(impl.storage) + impl.offset * impl.c_dtype.itemsize
 
 
-cdef bint _overlap(TensorImpl a, TensorImpl b) noexcept:
+cdef bint _overlap(TensorImpl a, TensorImpl b):
+    """Return whether the storages of two tensors overlap, and neither is without elements."""
+    cdef char* a_begin
+    cdef char* b_begin
+    a, b = seen_impl(a), seen_impl(b)
+    a_begin, b_begin = begin_of(a.storage), begin_of(b.storage)
     return a.c_numel != 0 and b.c_numel != 0 \
         and device_type_of(a) == device_type_of(b) \
-        and a.storage.data < b.storage.data + b.storage.c_nbytes \
-        and b.storage.data < a.storage.data + a.storage.c_nbytes
+        and a_begin < b_begin + nbytes_of(b.storage) \
+        and b_begin < a_begin + nbytes_of(a.storage)
 
 
 cdef TensorImpl _sharing(TensorImpl fresh, list impls, list earlier):

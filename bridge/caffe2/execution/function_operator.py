@@ -36,6 +36,7 @@ def operator(
     effects: Iterable[str] = (),
     devices: Any = ("cpu", "cuda"),
     on_host: Iterable[str] = (),
+    across: Iterable[str] = (),
     rearranges: Iterable[int] | dict[int, int] | str | None = None,
     sized_by: Iterable[str] = (),
     defaults: Callable[..., Any] | None = None,
@@ -61,12 +62,13 @@ def operator(
     any; a list for ``*xs``: the types in turn. inputs, outputs: their numbers, such as ``"1-3"``,
     where the signature does not say them. effects: what it does besides returning tensors: "io",
     "random", "state", "values" if the elements decide about sizes or errors, or "errors" if about
-    errors alone. on_host: inputs that are on the CPU wherever the operator runs. rearranges: the
-    outputs with elements of the inputs of any type, all by default; strings are then represented by
-    indices. A dict says for each output of which input; ``"same"``: of the one with the same
-    number; ``"by input"``: likewise, modulo the number of inputs. sized_by: optional inputs whose
-    elements decide the sizes of the outputs. defaults: a function whose defaults apply to arguments
-    of the same names, as for a gradient operator. devices, engine: as in `register_operator`.
+    errors alone. on_host: inputs that are on the CPU wherever the operator runs. across: inputs
+    that may be on another device of the operator's type. rearranges: the outputs with elements of
+    the inputs of any type, all by default; strings are then represented by indices. A dict says for
+    each output of which input; ``"same"``: of the one with the same number; ``"by input"``:
+    likewise, modulo the number of inputs. sized_by: optional inputs whose elements decide the sizes
+    of the outputs. defaults: a function whose defaults apply to arguments of the same names, as for
+    a gradient operator. devices, engine: as in `register_operator`.
 
     The decorator returns the function unchanged. Raises EnforceNotMet, also a TypeError or
     ValueError: the signature cannot be that of an operator, or as `register_operator`.
@@ -96,6 +98,7 @@ def operator(
             outputs=outputs,
             effects=effects,
             on_host=on_host,
+            across=across,
             rearranges=rearranges,
             sized_by=sized_by,
             defaults=defaults,

@@ -28,14 +28,21 @@ def create_net(table: BlobTable, message: Any, overwrite: bool, caller: str) -> 
             condition="net.has_name()",
         )
     if name in table._nets and not overwrite:
-        raise EnforceValueError(
-            f"There is already a net {name!r}; overwrite=True replaces it.",
-            caller,
-            condition="overwrite",
-        )
+        raise _known(name, caller)
     net = RunnableNet(message, table, caller)
-    table._nets[name] = net
+    if overwrite:
+        table._nets[name] = net
+    elif table._nets.setdefault(name, net) is not net:
+        raise _known(name, caller)  # another thread has created it meanwhile
     return net
+
+
+def _known(name: str, caller: str) -> EnforceValueError:
+    return EnforceValueError(
+        f"There is already a net {name!r}; overwrite=True replaces it.",
+        caller,
+        condition="overwrite",
+    )
 
 
 def run_net_once(table: BlobTable, message: Any, caller: str) -> None:

@@ -79,6 +79,7 @@ class TimeObserver(Observer):
         self._runs, self._seconds = 0, 0.0
         self._operator_runs = [0] * self._count
         self._operator_seconds = [0.0] * self._count
+        self._lock = threading.Lock()
 
     def average_time(self) -> float:
         return 1000 * _mean(self._seconds, self._runs)
@@ -88,16 +89,20 @@ class TimeObserver(Observer):
         return 1000 * _mean(sum(means), self._count)
 
     def _begin_net(self) -> None:
-        self._runs += 1
+        with self._lock:
+            self._runs += 1
 
     def _end_net(self, seconds: float) -> None:
-        self._seconds += seconds
+        with self._lock:
+            self._seconds += seconds
 
     def _begin_operator(self, position: int, operator: Operator) -> None:
-        self._operator_runs[position] += 1
+        with self._lock:
+            self._operator_runs[position] += 1
 
     def _end_operator(self, position: int, operator: Operator, seconds: float) -> None:
-        self._operator_seconds[position] += seconds
+        with self._lock:
+            self._operator_seconds[position] += seconds
 
 
 class RunCountObserver(Observer):

@@ -2,18 +2,25 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Inputs and outputs of an operator while it runs."""
 
-from libc.string cimport memcmp
-
 from bridge.c10 cimport allocation, resizing
 from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.device cimport Device, as_device
-from bridge.c10.python_api cimport claim, find_in, let_go, lock_object, unlock_object
+from bridge.c10.python_api cimport (
+    claim,
+    find_in,
+    let_go,
+    lock_object,
+    set_word,
+    unlock_object,
+    word,
+)
 from bridge.c10.storage cimport READONLY, new_storage
 from bridge.c10.tensor_impl cimport (
     TensorImpl,
     allocated,
     device_index_of,
     device_type_of,
+    has_sizes,
     is_undefined,
     new_impl,
     storage_flags,
@@ -288,12 +295,11 @@ cdef class OperatorCore:
 
 
 # Whether floating-point exceptions of an operator fail it.
-cdef bint _throws = False
+cdef int _throws = False
 
 
 def _set_throws(str value):
-    global _throws
-    _throws = value.lower() in ("1", "true")
+    set_word(&_throws, value.lower() in ("1", "true"))
 
 
 on_flag("caffe2_operator_throw_if_fp_exceptions", _set_throws)
@@ -330,7 +336,7 @@ cdef object run(OperatorCore operator):
     operator._backups = backups
     unlock_object()
     try:
-        result = _watched(operator) if _throws else operator.compute()
+        result = _watched(operator) if word(&_throws) else operator.compute()
         if result is not None and not result:
             raise ReturnedFalseError(
                 f"RunOnDevice returned {result!r}, which means that it failed.",
@@ -366,7 +372,7 @@ cdef int _run_claimed(OperatorCore operator) except -1:
         run(operator.another())
         return 0
     try:
-        if _throws or not operator.repeat():
+        if word(&_throws) or not operator.repeat():
             run(operator)
     finally:
         let_go(&operator.is_busy)
@@ -472,8 +478,7 @@ cdef Tensor _allocated(
         if not is_undefined(impl) and device_type_of(impl) == device_type \
                 and device_index_of(impl) == device_index \
                 and not storage_flags(impl) & READONLY:
-            if impl.ndim != ndim or memcmp(
-                    impl.c_sizes, sizes, ndim * sizeof(int64_t)) != 0:
+            if not has_sizes(impl, sizes, ndim):
                 resizing.resize(impl, sizes, ndim, caller)
             allocation.mutable_data(impl, dtype, caller)
             return tensor

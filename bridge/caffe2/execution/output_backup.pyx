@@ -16,7 +16,16 @@ from bridge.c10 cimport content
 from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.python_api cimport add_to
 from bridge.c10.storage cimport READONLY, Elements, Storage, install
-from bridge.c10.tensor_impl cimport SNAPSHOT, TensorImpl, is_undefined, seen
+from bridge.c10.tensor_impl cimport (
+    SNAPSHOT,
+    TensorImpl,
+    former,
+    is_undefined,
+    seen,
+    set_dtype,
+    set_impl_flags,
+    set_offset,
+)
 from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.tensor.tensor cimport Tensor
@@ -35,7 +44,9 @@ cdef class OutputBackup:
         cdef Storage storage = self.storage
         cdef Dims dims
         cdef Elements elements
+        cdef char* data
         with cython.critical_section(blob):
+            _before = blob._tensor, blob._object, blob._meta     # released on return
             blob._own = False
             blob._tensor = self.tensor
             blob._object = self.object
@@ -43,28 +54,33 @@ cdef class OutputBackup:
             blob._own = self.own
         if impl is not None:
             dims = parse_dims(self.sizes, "Operator")
+            install(storage, self.ctx, self.data, self.storage_dtype, self.nbytes,
+                    self.storage_flags)
             with cython.critical_section(impl):
+                _former = former(impl)      # released on return
                 if impl.storage is not storage:
                     impl.set_storage(storage)
-                install(storage, self.ctx, self.data, self.storage_dtype, self.nbytes,
-                        self.storage_flags)
-                impl.c_dtype = self.dtype
+                set_dtype(impl, self.dtype)
                 impl.set_contiguous(dims.data, dims.n, _numel(dims))
-                impl.offset = self.offset
+                set_offset(impl, self.offset)
                 impl.origin = self.origin
-                impl.flags = self.flags
+                set_impl_flags(impl, self.flags)
             if self.content is None:
                 pass
             elif type(self.content) is bytes:
-                memcpy(impl.data("Operator"), PyBytes_AS_STRING(self.content),
-                       <size_t>(impl.c_numel * impl.c_dtype.itemsize))
+                impl = seen(impl)
+                _keep = impl.held(&data, "Operator")
+                if impl.c_numel * impl.c_dtype.itemsize == len(<bytes>self.content):
+                    memcpy(data, PyBytes_AS_STRING(self.content), len(<bytes>self.content))
+                # else another thread has changed the tensor
             elif type(self.content) is list:
                 elements = self.ctx
                 elements.items[:] = self.content
             else:
                 content.copy_from(impl, (<Tensor>self.content).impl, "Operator")
-                impl.origin = self.origin       # which a copy between devices may drop
-                impl.flags = self.flags
+                with cython.critical_section(impl):
+                    impl.origin = self.origin       # which a copy between devices may drop
+                    set_impl_flags(impl, self.flags)
         return 0
 
 
@@ -82,6 +98,7 @@ cdef OutputBackup back_up(BlobCore blob, bint writes_last):
     cdef Tensor tensor = tensor_of(blob)
     cdef TensorImpl impl
     cdef Storage storage
+    cdef char* data
     backup.number = add_to(&_backups_so_far, 1)
     backup.blob = blob
     backup.tensor = tensor
@@ -106,13 +123,14 @@ cdef OutputBackup back_up(BlobCore blob, bint writes_last):
         backup.ctx = storage.ctx
         backup.storage_dtype = storage.c_dtype
         backup.storage_flags = storage.flags
-    if not writes_last and impl.c_numel and storage.data != NULL \
-            and not storage.flags & READONLY and impl.c_dtype is not undefined_type:
+    if not writes_last and impl.c_numel and backup.data != NULL \
+            and not backup.storage_flags & READONLY and impl.c_dtype is not undefined_type:
         if not impl.c_dtype.c_is_pod:
             backup.content = list((<Elements?>backup.ctx).items)
         elif storage.device_type == DL_CPU:
+            _keep = impl.held(&data, "Operator")
             backup.content = PyBytes_FromStringAndSize(
-                impl.data("Operator"), impl.c_numel * impl.c_dtype.itemsize)
+                data, impl.c_numel * impl.c_dtype.itemsize)
         else:
             backup.content = tensor.Clone()
     return backup

@@ -15,14 +15,27 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy, memmove
 
-from bridge.c10.storage cimport BORROWED, READONLY, UNVERIFIED, owner_of
+from bridge.c10.storage cimport (
+    BORROWED,
+    READONLY,
+    UNVERIFIED,
+    begin_of,
+    flags_of,
+    set_flags,
+)
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     FEW_DIMS,
     TensorImpl,
     device_index_of,
     device_type_of,
+    dtype_of,
+    has_memory,
+    has_sizes,
+    is_storage,
     is_undefined,
+    offset_of,
+    origin_of,
     read_sizes,
     seen,
     storage_flags,
@@ -60,7 +73,7 @@ cdef class Layout:
         cdef int64_t* sizes
         cdef int ndim
         read_sizes(impl, room, &sizes, &ndim)
-        return impl.c_dtype is self.dtype and ndim == self.ndim \
+        return dtype_of(impl) == <PyObject*>self.dtype and ndim == self.ndim \
             and memcmp(sizes, self.sizes, ndim * sizeof(int64_t)) == 0
 
 
@@ -93,18 +106,18 @@ cdef class Operand:
     cdef bint holds(self, TensorImpl impl) except -1:
         """Return whether `impl` is that tensor, with the same memory, type and sizes."""
         cdef Storage storage = self.storage
-        if impl is not self.impl or impl.storage is not storage or storage.data != self.data \
-                or impl.offset != self.offset or not self.layout.fits(impl) \
-                or (self.written and storage.flags & READONLY):
+        if impl is not self.impl or not is_storage(impl, storage) \
+                or begin_of(storage) != self.data or offset_of(impl) != self.offset \
+                or not self.layout.fits(impl) or (self.written and flags_of(storage) & READONLY):
             return False
-        if storage.flags & BORROWED:
+        if flags_of(storage) & BORROWED:
             storage.check()
         return True
 
     cdef object rebind(self, TensorImpl impl):
         """Return a torch tensor over the memory of `impl`; None if its type or sizes differ."""
         cdef object tensor = torch_operand(impl)
-        if tensor is impl.origin:
+        if tensor is origin_of(impl):
             # Another one, since whoever has the original may change its sizes.
             if torch_c.data == NULL:
                 tensor = tensor.detach()
@@ -114,8 +127,8 @@ cdef class Operand:
             return None                 # another thread gave it other sizes in the meantime
         self.impl = impl
         self.storage = storage_of(impl)
-        self.data = self.storage.data
-        self.offset = impl.offset
+        self.data = begin_of(self.storage)
+        self.offset = offset_of(impl)
         return tensor
 
 
@@ -191,8 +204,10 @@ cdef int put_result(object blob, object result, TensorImpl fresh) except -1:
     cdef BlobCore target = <BlobCore?>blob
     cdef Tensor tensor = tensor_of(target)
     cdef TensorImpl impl
+    cdef char* data
     cdef int64_t nbytes = fresh.c_numel * fresh.c_dtype.itemsize
-    fresh.storage.flags &= ~UNVERIFIED      # the result of an operation is as large as its sizes
+    # the result of an operation is as large as its sizes
+    set_flags(fresh.storage, fresh.storage.flags & ~UNVERIFIED)
     # torch must not give it other memory, as it does with an out= of other sizes: another thread
     # may be using the address.
     fresh.storage.retain()
@@ -202,12 +217,13 @@ cdef int put_result(object blob, object result, TensorImpl fresh) except -1:
         hold_tensor(target, wrap(fresh), True)
         return 0
     impl = tensor.impl
-    if nbytes <= WORTH_ADOPTING and device_type_of(impl) == DL_CPU \
-            and impl.c_dtype is fresh.c_dtype and impl.ndim == fresh.ndim \
-            and impl.storage.data != NULL and impl.flags & CONTIGUOUS \
-            and memcmp(impl.c_sizes, fresh.c_sizes, fresh.ndim * sizeof(int64_t)) == 0:
-        if nbytes:
-            _keep = owner_of(storage_of(impl))
-            memmove(impl.data("Operator.Output"), fresh.data("Operator.Output"), nbytes)
-        return 0
+    if nbytes <= WORTH_ADOPTING and device_type_of(impl) == DL_CPU:
+        impl = seen(impl)
+        if impl.c_dtype is fresh.c_dtype and has_memory(impl) and impl.flags & CONTIGUOUS \
+                and has_sizes(impl, fresh.c_sizes, fresh.ndim):
+            if nbytes:
+                _keep = impl.held(&data, "Operator.Output")
+                memmove(data, fresh.data("Operator.Output"), nbytes)
+            return 0
+        impl = tensor.impl
     return become(impl, fresh)

@@ -5,12 +5,14 @@
 cimport cython
 
 from bridge.c10.python_api cimport lock_object, unlock_object
-from bridge.c10.storage cimport READONLY, Storage
+from bridge.c10.storage cimport READONLY, Storage, nbytes_of
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     TensorImpl,
     device_index_of,
     device_type_of,
+    has_memory,
+    is_contiguous_now,
     is_undefined,
     storage_flags,
 )
@@ -208,7 +210,7 @@ cdef class ProgramCore(OperatorCore):
             if not self._can_rebind(operand, tensor.impl):
                 restore_all(backups)
                 return False
-            if operand.storage.c_nbytes > WORTH_ADOPTING:
+            if nbytes_of(operand.storage) > WORTH_ADOPTING:
                 self._forget_others()   # which hold that memory too
             value = operand.rebind(tensor.impl)
             if value is None:
@@ -223,7 +225,7 @@ cdef class ProgramCore(OperatorCore):
 
     cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1:
         return not is_undefined(impl) and operand.layout.fits(impl) \
-            and impl.flags & CONTIGUOUS and impl.storage.data != NULL \
+            and is_contiguous_now(impl) and has_memory(impl) \
             and self._is_on_device(impl) \
             and not (operand.written and storage_flags(impl) & READONLY)
 
@@ -291,7 +293,7 @@ cdef bint _holds_little(Program program, Program other):
         if mine is None:
             continue
         storage = (<Operand>mine).storage
-        if storage.c_nbytes > WORTH_ADOPTING \
+        if nbytes_of(storage) > WORTH_ADOPTING \
                 and (others is None or storage is not (<Operand>others).storage):
             return False
     return True

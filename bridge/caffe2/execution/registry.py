@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from _thread import RLock
 from collections.abc import Callable
 
 from bridge.c10 import Device, DeviceType
@@ -27,6 +28,7 @@ class _Registry:
 
 
 registry = _Registry()
+_registering = RLock()  # held from looking for a class to adding one
 
 
 class _Preferred:
@@ -88,20 +90,21 @@ def register_operator(
         given: Any = cls
         if not (isinstance(given, type) and issubclass(given, Operator)):
             raise EnforceTypeError(f"{cls!r} is not a class derived from caffe2.Operator.", caller)
-        known = classes.setdefault(key, {})
-        free = []
-        for kind in kinds:
-            other = known.get(kind)
-            if other is None or _is_again(cls, other):
-                free.append(kind)
-            elif _is_built_in(other) or not _is_built_in(cls):
-                raise EnforceValueError(
-                    f"Operator {key!r} is already registered for {kind} by {other.__module__}."
-                    f"{other.__qualname__}; use another name.",
-                    caller,
-                )
-        known.update(dict.fromkeys(free, cls))
-        registry.generation += 1
+        with _registering:
+            known = classes.setdefault(key, {})
+            free = []
+            for kind in kinds:
+                other = known.get(kind)
+                if other is None or _is_again(cls, other):
+                    free.append(kind)
+                elif _is_built_in(other) or not _is_built_in(cls):
+                    raise EnforceValueError(
+                        f"Operator {key!r} is already registered for {kind} by {other.__module__}."
+                        f"{other.__qualname__}; use another name.",
+                        caller,
+                    )
+            known.update(dict.fromkeys(free, cls))
+            registry.generation += 1
         return cls
 
     return register
@@ -166,16 +169,20 @@ def _looked_up(definition: Definition, caller: str) -> type[Operator]:
             f"{kind}.",
             caller,
         )
-    if kind == "cuda" and not _has_cuda():
-        raise EnforceValueError(
-            f"Operator {definition.type!r} is to run on {definition.device}, and torch sees no "
-            "CUDA device here. Leave the device option out to run it on the CPU.",
-            caller,
-        )
+    if kind == "cuda":
+        _require_gpu(definition, caller)
     return cls
 
 
-def _has_cuda() -> bool:
+def _require_gpu(definition: Definition, caller: str) -> None:
+    """Raise EnforceNotMet, also a ValueError, unless the GPU of a definition is there."""
     from bridge.caffe2.base.hardware import NumCudaDevices  # imports torch
 
-    return NumCudaDevices() > 0
+    count = NumCudaDevices()
+    if definition.device.index >= count:
+        found = f"{count} CUDA devices, numbered from 0" if count else "no CUDA device here"
+        raise EnforceValueError(
+            f"Operator {definition.type!r} is to run on {definition.device}, and torch sees "
+            f"{found}. Leave the device option out to run it on the CPU.",
+            caller,
+        )

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.base.messages import check_text
-from bridge.caffe2.execution.blob_table import BlobTable
+from bridge.caffe2.execution.blob_table import BlobTable, remove_unused
 from bridge.caffe2.execution.compiled import CompiledRun
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.instantiate import instantiate_in
@@ -79,8 +79,7 @@ class RunnableNet:
             for operator in message.op:
                 self._add(operator, option, new, caller)
         except BaseException:
-            for name in new:
-                table._blobs.pop(name, None)
+            remove_unused(table._blobs, new)
             raise
         # What runs the operators in another way than in order, or with observers.
         self._parallel: ParallelRun | ObservedRun | None = None

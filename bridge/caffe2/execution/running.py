@@ -6,7 +6,7 @@ from __future__ import annotations
 import operator as _operator
 
 from bridge.c10.errors import EnforceTypeError
-from bridge.caffe2.execution.blob_table import BlobTable, find_blob
+from bridge.caffe2.execution.blob_table import BlobTable, find_blob, remove_unused
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.operator import failure
 from bridge.caffe2.execution.registry import class_for
@@ -33,8 +33,7 @@ def run_operator(table: BlobTable, definition: Definition, times: int, caller: s
             done += 1
     except BaseException as cause:
         if not done:
-            for name in new:
-                table._blobs.pop(name, None)
+            remove_unused(table._blobs, new)
         if isinstance(cause, Exception):
             raise failure(definition, cause, caller) from cause
         raise

@@ -2,8 +2,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """caffe2.Tensors as operands of torch, and torch's results as caffe2.Tensors, without copying."""
 
-from bridge.c10.storage cimport UNVERIFIED
-from bridge.c10.tensor_impl cimport CONTIGUOUS, OWN_ORIGIN, RESERVED, TensorImpl
+from bridge.c10.storage cimport UNVERIFIED, set_flags
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.caffe2.blobs.replace cimport become
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.exchange.torch_export cimport torch_operand
 from bridge.exchange.torch_import cimport import_torch
@@ -28,16 +29,10 @@ def adopt(Tensor tensor not None, result):
     Raises EnforceNotMet: `result` is not contiguous. BufferError: it has no memory.
     """
     cdef TensorImpl fresh = import_torch(result, None)
-    cdef TensorImpl impl = tensor.impl
     if not fresh.flags & CONTIGUOUS:
         raise EnforceNotMet(
             f"A result of strides {fresh.strides().vec()} has to be made contiguous.", "adopt",
             condition="is_contiguous()")
     # The result of an operation: its storage is as large as its sizes require.
-    fresh.storage.flags &= ~UNVERIFIED
-    impl.set_contiguous(fresh.c_sizes, fresh.ndim, fresh.c_numel)
-    impl.set_storage(fresh.storage)
-    impl.c_dtype = fresh.c_dtype
-    impl.offset = fresh.offset
-    impl.origin = fresh.origin
-    impl.flags = (impl.flags & ~(OWN_ORIGIN | RESERVED)) | (fresh.flags & OWN_ORIGIN)
+    set_flags(fresh.storage, fresh.storage.flags & ~UNVERIFIED)
+    become(tensor.impl, fresh)

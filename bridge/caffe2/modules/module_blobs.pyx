@@ -12,7 +12,7 @@ from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, device_type_of
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.tensor.tensor cimport wrap
 from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DLDataType, DLTensor
-from bridge.exchange.torch_api cimport described, torch_c
+from bridge.exchange.torch_api cimport described, torch_c, torch_type
 from bridge.exchange.torch_export cimport export_torch
 from bridge.exchange.torch_import cimport import_torch
 
@@ -89,7 +89,7 @@ def take_results(tuple blobs not None):
 
 cdef bint _is_plain(object tensor, bint with_grad) except -1:
     if torch_c.dlpack == NULL or (
-            type(tensor) is not <object>torch_c.tensor_type
+            type(tensor) is not <object>torch_type()
             and type(tensor) is not <object>torch_c.parameter_type):
         return False
     return not with_grad or not owned(

@@ -9,9 +9,9 @@ from bridge.c10 cimport content, resizing, views
 from bridge.c10.dims cimport Dims, parse_dims, require_numel
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.device cimport Device, as_device
-from bridge.c10.reports cimport observed, outermost, report_copy, run_observed, unlikely
+from bridge.c10.reports cimport is_observed, outermost, report_copy, run_observed, unlikely
 from bridge.c10.storage cimport new_storage
-from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
+from bridge.c10.tensor_impl cimport TensorImpl, allocated, nbytes_now, new_impl
 from bridge.c10.type_meta cimport TypeMeta, as_type, string_type, undefined_type
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.import_tensor cimport import_tensor
@@ -45,7 +45,7 @@ cdef TensorImpl from_arguments(tuple args, object T):
             device = _device(args[1])
             if device is not None:
                 if isinstance(args[0], Wrapper):
-                    if unlikely(observed) and outermost():
+                    if unlikely(is_observed()) and outermost():
                         return run_observed(
                             "caffe2.Tensor", args[0], "caffe2.Tensor", _copied_to,
                             (args[0], device))
@@ -89,8 +89,8 @@ def _copied_to(Wrapper source, Device device):
     cdef TensorImpl impl = source.impl
     cdef TensorImpl out
     impl.require_defined("caffe2.Tensor")
-    if unlikely(observed):
-        report_copy(impl.c_numel * impl.c_dtype.itemsize, f"caffe2.Tensor(x, '{device}') is a copy")
+    if unlikely(is_observed()):
+        report_copy(nbytes_now(impl), f"caffe2.Tensor(x, '{device}') is a copy")
     out = unallocated(device.c_type, current_index(device))
     content.copy_from(out, impl, "caffe2.Tensor")
     return out

@@ -6,13 +6,15 @@
 from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
 
 from bridge.c10 cimport content
-from bridge.c10.storage cimport READONLY, Storage, external_ptr, owner_of
+from bridge.c10.retained cimport retained_owner
+from bridge.c10.storage cimport READONLY, external_ptr
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     TensorImpl,
     device_type_of,
+    numel_of,
+    seen,
     storage_flags,
-    storage_of,
 )
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.exchange.import_tensor cimport import_tensor
@@ -31,7 +33,7 @@ def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
     caller = "Tensor.ShareExternalPointer"
     cdef TypeMeta dtype = None if T is None else as_type(T)
     cdef TensorImpl lender
-    cdef Storage storage
+    cdef char* data
     cdef int64_t capacity, available = INT64_MAX
     cdef uintptr_t address
     impl.require_defined(caller)
@@ -46,7 +48,7 @@ def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
         address = as_address(src, caller)
     else:
         try:
-            lender = import_tensor(src, None, False)
+            lender = seen(import_tensor(src, None, False))
         except (BufferError, TypeError) as error:
             raise EnforceTypeError(
                 f"{type(src).__name__} does not share memory: {error}", caller) from error
@@ -64,19 +66,18 @@ def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
         if dtype is None:
             dtype = lender.c_dtype
         available = lender.c_numel * lender.c_dtype.itemsize
-        address = <uintptr_t>lender.data(caller)
-        storage = storage_of(lender)
-        storage.retain()
-        keep = owner_of(storage)
+        keep = retained_owner(lender, &data, caller)
+        address = <uintptr_t>data
     if not dtype.c_is_pod:
         raise EnforceNotMet(
             f"Memory from outside has POD elements, not {dtype}.", caller, condition="T.is_pod")
-    needed = impl.c_numel * dtype.itemsize
+    numel = numel_of(impl)
+    needed = numel * dtype.itemsize
     if capacity == 0:
         capacity = min(needed, INT64_MAX)
     if needed > capacity or capacity > available:
         raise EnforceValueError(
-            f"The tensor's {impl.c_numel} elements of {dtype} take {needed} bytes, the capacity "
+            f"The tensor's {numel} elements of {dtype} take {needed} bytes, the capacity "
             f"is {capacity}" +
             (f", and the buffer has {available}." if available != INT64_MAX else "."), caller,
             condition="numel() * itemsize <= nbytes")

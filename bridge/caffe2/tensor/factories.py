@@ -72,7 +72,7 @@ def ReinitializeAndCopyFrom(t: Tensor, options: Any, src: Any) -> None:
     caller = "ReinitializeAndCopyFrom"
     _require(t, caller)
     chosen = resolved(options)
-    if t.defined() and t.GetDevice().type == chosen.device().type:
+    if t.defined() and t.GetDevice() == chosen.device():
         if t.dtype() and isinstance(src, Tensor | AtTensor) and t.dtype() is not src.dtype():
             raise EnforceNotMet(
                 f"The tensor is of {t.dtype()} and the source of {src.dtype()}. Pass a new "

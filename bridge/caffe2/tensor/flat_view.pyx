@@ -2,12 +2,25 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """The elements of a contiguous tensor as a flat view, for ``Tensor.data()`` and its kin."""
 
+cimport cython
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10 cimport allocation, views
 from bridge.c10.python_api cimport lock_object, unlock_object
 from bridge.c10.storage cimport Elements, Storage, install, owner_of
-from bridge.c10.tensor_impl cimport TensorImpl, device_type_of, origin_of, seen, storage_of
+from bridge.c10.tensor_impl cimport (
+    TensorImpl,
+    device_type_of,
+    dtype_of,
+    former,
+    numel_of,
+    offset_of,
+    origin_of,
+    seen,
+    set_dtype,
+    set_offset,
+    storage_of,
+)
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.numpy cimport flat_array
@@ -32,6 +45,7 @@ cdef object flat_view(TensorImpl impl, bint writable, str caller):
         return ElementView(items, impl.c_dtype, impl.offset, n)
     if device_type_of(impl) == DL_CPU and impl.c_dtype.numpy is not None:
         return flat_array(impl, writable, caller)
+    impl.data(caller)
     # Detached: a Storage of its own, which does not count as sharing the tensor's.
     return AtTensor._wrap(detached(views.view(impl, &n, 1, caller)))
 
@@ -41,8 +55,8 @@ cdef object mutable_view(TensorImpl impl, object T, bint as_address, str caller)
 
     If there is no memory for what is returned, the buffer is again what it was.
     """
-    cdef TypeMeta wanted = impl.c_dtype if T is None else as_type(T)
-    cdef TypeMeta dtype = impl.c_dtype
+    cdef TypeMeta dtype = <TypeMeta>dtype_of(impl)
+    cdef TypeMeta wanted = dtype if T is None else as_type(T)
     cdef Storage storage = storage_of(impl)
     cdef TypeMeta storage_dtype
     cdef int64_t nbytes, offset
@@ -54,13 +68,17 @@ cdef object mutable_view(TensorImpl impl, object T, bint as_address, str caller)
     ctx, data, storage_dtype = storage.ctx, storage.data, storage.c_dtype
     nbytes, flags = storage.c_nbytes, storage.flags
     unlock_object()
-    origin, offset = origin_of(impl), impl.offset
+    origin, offset = origin_of(impl), offset_of(impl)
     allocation.mutable_data(impl, wanted, caller)
     try:
         if as_address:
-            return <uintptr_t>impl.data(caller) if impl.c_numel else 0
+            return <uintptr_t>impl.data(caller) if numel_of(impl) else 0
         return flat_view(impl, True, caller)
     except MemoryError:
-        impl.c_dtype, impl.origin, impl.offset = dtype, origin, offset
+        with cython.critical_section(impl):
+            _former = former(impl)      # released on return
+            set_dtype(impl, dtype)
+            set_offset(impl, offset)
+            impl.origin = origin
         install(storage, ctx, data, storage_dtype, nbytes, flags)
         raise

@@ -8,8 +8,16 @@ import warnings
 from libc.stdint cimport int64_t
 
 from bridge.c10.integers cimport to_int64
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, is_undefined, seen, storage_of
-from bridge.c10.type_meta cimport as_type, undefined_type
+from bridge.c10.python_api cimport word8, word32, word64
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    dtype_of,
+    is_undefined,
+    seen,
+    storage_of,
+)
+from bridge.c10.type_meta cimport TypeMeta, as_type, undefined_type
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
@@ -30,7 +38,7 @@ cdef class TensorMetadata(Wrapper):
         if i is not None:
             _deprecated("dim(i)", "size(i)")
             return self.size(i)
-        return self.impl.ndim
+        return word32(&self.impl.ndim)
 
     def size(self, i=None):
         """Return the size of dimension `i`, which counts from the end if it is negative.
@@ -42,7 +50,7 @@ cdef class TensorMetadata(Wrapper):
         self.impl.require_defined("Tensor.size")
         if i is None:
             _deprecated("size()", "numel()")
-            return self.impl.c_numel
+            return word64(&self.impl.c_numel)
         impl = seen(self.impl)
         return impl.c_sizes[_dim(impl, i, "Tensor.size")]
 
@@ -59,16 +67,17 @@ cdef class TensorMetadata(Wrapper):
     def capacity_nbytes(self):
         """Return the size of the storage in bytes, which may be more than ``nbytes()``."""
         self.impl.require_defined("Tensor.capacity_nbytes")
-        return storage_of(self.impl).c_nbytes
+        return storage_of(self.impl).nbytes()
 
     def is_contiguous(self):
         """Return whether the elements are in row-major order without gaps."""
         self.impl.require_defined("Tensor.is_contiguous")
-        return (self.impl.flags & CONTIGUOUS) != 0
+        return (word8(&self.impl.flags) & CONTIGUOUS) != 0
 
     def IsType(self, T):
         """Return whether the element type is `T`. Raises EnforceNotMet: `T` is not a type."""
-        return as_type(T) is self.impl.c_dtype
+        cdef TensorImpl impl = self.impl
+        return as_type(T) is <TypeMeta>dtype_of(impl)
 
     def GetDevice(self):
         """Return the Device on which the memory is, or will be allocated."""
@@ -86,7 +95,7 @@ cdef class TensorMetadata(Wrapper):
 
     def dtype_initialized(self):
         """Return whether the tensor has an element type."""
-        return self.impl.c_dtype is not undefined_type
+        return self.impl.dtype() is not undefined_type
 
     def dim32(self, i):
         """Return ``size(i)`` for an `i` that is not negative.
@@ -110,7 +119,8 @@ cdef class TensorMetadata(Wrapper):
 
         Raises EnforceNotMet, also an IndexError: `k` is negative or more than ``dim()``.
         """
-        return _product(self.impl, k, self.impl.ndim, "Tensor.size_from_dim")
+        cdef TensorImpl impl = seen(self.impl)
+        return _product(impl, k, impl.ndim, "Tensor.size_from_dim")
 
     def size_to_dim(self, k):
         """Return the product of the sizes before dimension `k`.
@@ -126,26 +136,27 @@ cdef class TensorMetadata(Wrapper):
         """
         cdef int64_t a = to_int64(k, "Tensor.size_between_dim")
         cdef int64_t b = to_int64(l, "Tensor.size_between_dim")
-        cdef int n = self.impl.ndim
+        cdef TensorImpl impl = seen(self.impl)
+        cdef int n = impl.ndim
         if a < 0 or b < 0 or a >= n or b >= n:
-            self.impl.require_defined("Tensor.size_between_dim")
+            impl.require_defined("Tensor.size_between_dim")
             raise EnforceIndexError(
                 f"Dimensions {k} and {l} are not both among the {n}.",
                 "Tensor.size_between_dim", condition="k < dim(), l < dim()")
         if a < b:
-            return _product(self.impl, a + 1, b, "Tensor.size_between_dim")
-        return _product(self.impl, b + 1, a, "Tensor.size_between_dim") if a > b else 1
+            return _product(impl, a + 1, b, "Tensor.size_between_dim")
+        return _product(impl, b + 1, a, "Tensor.size_between_dim") if a > b else 1
 
     def canonical_axis_index(self, i):
         """Return dimension `i`, which may count from the end, as counted from the front.
 
         Raises EnforceNotMet, also an IndexError: there is no such dimension.
         """
-        return _dim(self.impl, i, "Tensor.canonical_axis_index")
+        return _dim(seen(self.impl), i, "Tensor.canonical_axis_index")
 
     def DebugString(self):
         """Return the item size in bytes, the type and the sizes in Caffe2's sentence."""
-        impl = self.impl
+        impl = seen(self.impl)
         impl.require_defined("Tensor.DebugString")
         dims = "".join(f"{size}," for size in impl.sizes())
         return (f"A Tensor of item size {impl.c_dtype.itemsize} and type {impl.c_dtype.name} and "
@@ -170,7 +181,7 @@ cdef class TensorMetadata(Wrapper):
         return not is_undefined(self.impl)
 
     def __repr__(self):
-        impl = self.impl
+        impl = seen(self.impl)
         if is_undefined(impl):
             return "caffe2.Tensor()"
         state = "" if impl.storage_initialized() else ", not allocated"

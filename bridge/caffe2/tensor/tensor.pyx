@@ -13,14 +13,16 @@ from bridge.c10 cimport allocation, content, resizing, views
 from bridge.c10.dims cimport Dims, parse_dims_args
 from bridge.c10.integers cimport to_int64
 from bridge.c10.handle cimport Handle
-from bridge.c10.reports cimport observed, report_shared, unlikely
+from bridge.c10.python_api cimport word64
+from bridge.c10.reports cimport is_observed, report_shared, unlikely
 from bridge.c10.slots cimport call_init, dealloc_of, own_methods, set_constructor, set_dealloc
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport (
-    CONTIGUOUS,
     TensorImpl,
     allocatable,
+    is_contiguous_now,
     is_undefined,
+    nbytes_now,
     seen,
     storage_flags,
     storage_of,
@@ -155,7 +157,7 @@ cdef class Tensor(TensorMetadata):
     @staticmethod
     def _wrap(TensorImpl impl not None):
         """Return a caffe2.Tensor of `impl`, shared, which must be contiguous."""
-        if not is_undefined(impl) and not impl.flags & CONTIGUOUS:
+        if not is_undefined(impl) and not is_contiguous_now(impl):
             _refuse_strided(impl)
         return wrap(impl)
 
@@ -262,7 +264,7 @@ cdef class Tensor(TensorMetadata):
         other.require_defined("Tensor.ResizeLike")
         if other is not self.impl:
             other = seen(other)
-        if not other.flags & CONTIGUOUS:
+        if not is_contiguous_now(other):
             raise EnforceNotMet(
                 "ResizeLike takes a contiguous tensor.",
                 "Tensor.ResizeLike", condition="src.is_contiguous()")
@@ -302,21 +304,7 @@ cdef class Tensor(TensorMetadata):
         """
         cdef int64_t rows = to_int64(num, "Tensor.ExtendTo")
         cdef double percent = _percent(growthPct, "Tensor.ExtendTo")
-        cdef TensorImpl impl = self.impl
-        impl.require_defined("Tensor.ExtendTo")
-        if impl.ndim < 1:
-            raise EnforceNotMet(
-                "A tensor without dimensions has no outer one to extend.",
-                "Tensor.ExtendTo", condition="dim() >= 1")
-        if percent < 0:
-            raise EnforceNotMet(
-                f"growthPct is {percent} percent, which is negative.",
-                "Tensor.ExtendTo", condition="growthPct >= 0")
-        if rows < impl.c_sizes[0]:
-            raise EnforceNotMet(
-                f"ExtendTo adds rows, and {rows} are fewer than {impl.c_sizes[0]}. ShrinkTo "
-                "removes rows.", "Tensor.ExtendTo", condition="num >= size(0)")
-        resizing.extend(impl, rows - impl.c_sizes[0], percent, "Tensor.ExtendTo")
+        resizing.extend_to(self.impl, rows, percent, "Tensor.ExtendTo")
 
     def ShrinkTo(self, outer_dim):
         """Shrink the outer dimension and keep the buffer: (d0, …) -> (outer_dim, …).
@@ -369,7 +357,7 @@ cdef class Tensor(TensorMetadata):
         The view is not writable if the memory is read-only. Raises EnforceNotMet: the type is not
         `T` or not set, or nothing is allocated. Follows TensorImpl::data.
         """
-        cdef TensorImpl impl = self.impl
+        cdef TensorImpl impl = seen(self.impl)
         impl.require_defined("Tensor.data")
         if impl.c_dtype is undefined_type:
             raise EnforceNotMet(
@@ -396,7 +384,7 @@ cdef class Tensor(TensorMetadata):
         Follows TensorImpl::raw_data.
         """
         cdef char* address = self.impl.data("Tensor.raw_data")
-        return <uintptr_t>address if self.impl.c_numel else 0
+        return <uintptr_t>address if word64(&self.impl.c_numel) else 0
 
     def __copy__(self):
         raise EnforceTypeError(_NO_COPY, "copy.copy")
@@ -432,11 +420,10 @@ cdef TensorImpl _impl_for_caffe2(object source):
         if isinstance(source, Tensor):
             raise EnforceTypeError(_NO_COPY, "caffe2.Tensor")
         impl = (<Wrapper>source).impl
-        if not impl.flags & CONTIGUOUS and not is_undefined(impl):
+        if not is_contiguous_now(impl) and not is_undefined(impl):
             _refuse_strided(impl)
-        if unlikely(observed):
-            report_shared("caffe2.Tensor", source, "caffe2.Tensor",
-                          impl.c_numel * impl.c_dtype.itemsize)
+        if unlikely(is_observed()):
+            report_shared("caffe2.Tensor", source, "caffe2.Tensor", nbytes_now(impl))
         return impl
     return None
 

@@ -10,6 +10,7 @@ cdef class Current:
     cdef public dict workspaces         # by name
     cdef readonly object lock           # acquired to change the above
     cdef long* readers                  # see `find_blob_in`; NULL with the GIL
+    cdef int set_name(self, str name) except -1
     cdef int set_current(self, object workspace) except -1
 
 # Threads that feed blobs of their own share nothing that changes, not even a count of references:
@@ -46,6 +47,7 @@ cdef extern from *:
     #define BRIDGE_FIND_BLOB(current, key) BRIDGE_FIND_SHARED(current, blobs, key)
     #define BRIDGE_FIND_READY(current, key) BRIDGE_FIND_SHARED(current, ready, key)
     #define BRIDGE_WORKSPACE(current) BRIDGE_LOAD(current, workspace)
+    #define BRIDGE_NAME(current) BRIDGE_LOAD(current, name)
     #define BRIDGE_BLOBS(current) BRIDGE_LOAD(current, blobs)
     #define BRIDGE_KEPT(current) BRIDGE_LOAD(current, ready)
     #endif
@@ -55,6 +57,7 @@ cdef extern from *:
     # Return the operator of a definition that may run again; None: there is none.
     object find_ready "BRIDGE_FIND_READY"(Current, object definition)
     object workspace_of "BRIDGE_WORKSPACE"(Current)
+    str name_of "BRIDGE_NAME"(Current)
     dict blobs_of "BRIDGE_BLOBS"(Current)
     dict ready_of "BRIDGE_KEPT"(Current)
     bint is_read "bridge_is_read"(long* readers) nogil

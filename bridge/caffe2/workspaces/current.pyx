@@ -18,14 +18,25 @@ cdef extern from "<unistd.h>" nogil:
 
 cdef extern from *:
     """
+    #define BRIDGE_SET_BLOBS(current, dict) \
+        BRIDGE_SET_SHARED((PyObject **)&(current)->blobs, Py_NewRef((PyObject *)(dict)))
+    #define BRIDGE_SET_READY(current, dict) \
+        BRIDGE_SET_SHARED((PyObject **)&(current)->ready, Py_NewRef((PyObject *)(dict)))
     #ifdef Py_GIL_DISABLED
-    #define BRIDGE_PUBLISH() __atomic_thread_fence(__ATOMIC_RELEASE)
+    #define BRIDGE_SET_SHARED(field, dict) __atomic_exchange_n(field, dict, __ATOMIC_SEQ_CST)
     #else
-    #define BRIDGE_PUBLISH() ((void)0)
+    #define BRIDGE_SET_SHARED(field, dict) bridge_set_shared(field, dict)
+    static PyObject *bridge_set_shared(PyObject **field, PyObject *dict) {
+        PyObject *old = *field;
+        *field = dict;
+        return old;
+    }
     #endif
     """
-    # Let other threads see what was written before when they see what is written after.
-    void publish "BRIDGE_PUBLISH"() noexcept
+    # Set the field that look-ups read without a lock, and return what it was, to be kept until no
+    # look-up is under way.
+    dict set_blobs "BRIDGE_SET_BLOBS"(Current current, dict blobs)
+    dict set_ready "BRIDGE_SET_READY"(Current current, dict ready)
 
 
 cdef class Current:
@@ -48,8 +59,13 @@ cdef class Current:
     def put(self, str name not None, workspace not None):
         """Set `workspace` as the workspace of that name and as the current one."""
         self.workspaces[name] = workspace
-        self.name = name
+        self.set_name(name)
         self.set_current(workspace)
+
+    @cython.critical_section
+    cdef int set_name(self, str name) except -1:
+        self.name = name
+        return 0
 
     def enter(self, workspace not None):
         """Set `workspace` as the current one; `name` and `workspaces` stay as they are."""
@@ -59,15 +75,12 @@ cdef class Current:
         """Do what `enter` does; allocates nothing."""
         cdef dict blobs = workspace._blobs
         cdef dict ready = workspace._ready
-        # destroyed, if at all, after all fields have been set
-        _workspace = self.workspace
-        _blobs = self.blobs
-        _ready = self.ready
-        publish()       # the dicts: look-ups take no lock and no reference
+        # what there was is destroyed, if at all, after all fields have been set
         with cython.critical_section(self):
+            _workspace = self.workspace
             self.workspace = workspace
-            self.blobs = blobs
-            self.ready = ready
+            _blobs = set_blobs(self, blobs)
+            _ready = set_ready(self, ready)
         with nogil:
             while FREE_THREADED and is_read(self.readers):
                 usleep(10)
@@ -88,9 +101,10 @@ cdef class Outside:
 
     def _remember(self):
         """Remember the workspace that is the current one."""
-        workspace = _current.workspace
-        is_named = _current.workspaces.get(_current.name) is workspace
-        self.before = (_current.name if is_named else None, workspace, self.before)
+        workspace = workspace_of(_current)
+        name = name_of(_current)
+        is_named = _current.workspaces.get(name) is workspace
+        self.before = (name if is_named else None, workspace, self.before)
 
     def _forget(self):
         """Forget what was remembered last."""
@@ -104,7 +118,7 @@ cdef class Outside:
         try:
             if name is not None:
                 workspace = _current.workspaces[name]
-                _current.name = <str>name
+                _current.set_name(<str>name)
             _current.set_current(workspace)
         finally:
             _current.lock.release()

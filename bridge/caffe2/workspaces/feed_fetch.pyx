@@ -9,7 +9,7 @@ from cpython.list cimport PyList_GET_SIZE
 from cpython.unicode cimport PyUnicode_CheckExact
 
 from bridge.c10.python_api cimport make_immortal
-from bridge.c10.reports cimport observed, unlikely
+from bridge.c10.reports cimport is_observed, unlikely
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.blobs.put cimport put
 from bridge.caffe2.tensor.tensor cimport Tensor
@@ -72,7 +72,7 @@ def FeedBlob(name, value, device_option=None):
     (True, True)
     """
     cdef BlobCore blob
-    if unlikely(observed):
+    if unlikely(is_observed()):
         return feed_named(workspace_of(_current), name, value, device_option, "FeedBlob")
     if device_option is None and not unlikely(PyList_GET_SIZE(_open_device_scopes)):
         blob = _known(name)
@@ -106,7 +106,7 @@ def FetchBlob(name):
     if blob is None:
         blob = find_named(workspace_of(_current), name, "FetchBlob")
     tensor = tensor_of(blob)
-    if not unlikely(observed) and tensor is not None and tensor.impl.c_dtype.c_is_pod:
+    if not unlikely(is_observed()) and tensor is not None and tensor.impl.c_dtype.c_is_pod:
         try:
             return copy_to_array(tensor.impl, "FetchBlob")
         except Exception:       # _fetched has another way, or the error to raise
@@ -145,7 +145,7 @@ def FetchTorch(name):
     if blob is None:
         blob = find_named(workspace_of(_current), name, "FetchTorch")
     tensor = tensor_of(blob)
-    if not unlikely(observed) and tensor is not None:
+    if not unlikely(is_observed()) and tensor is not None:
         try:
             return export_torch(tensor.impl)
         except Exception:       # its error names the blob

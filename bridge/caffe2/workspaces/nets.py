@@ -28,7 +28,7 @@ from bridge.caffe2.base.errors import ReturnedFalseError, wrap_error
 from bridge.caffe2.base.messages import as_message, kind_of, message_in
 from bridge.caffe2.base.names import name_of
 from bridge.caffe2.base.text import listed
-from bridge.caffe2.execution.blob_table import find_blob, find_or_create
+from bridge.caffe2.execution.blob_table import find_blob, find_or_create, remove_unused
 from bridge.caffe2.execution.nets import create_net, run_net_once
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.execution.running import count_of
@@ -64,8 +64,7 @@ def CreateNet(net: Any, overwrite: bool = False, input_blobs: Iterable[Any] | No
             find_or_create(workspace, name)
         create_net(workspace, as_message(net, "NetDef", caller), overwrite, caller)
     except BaseException:
-        for name in new:
-            workspace._blobs.pop(name, None)
+        remove_unused(workspace._blobs, new)
         raise
     return True
 

@@ -20,6 +20,7 @@ from bridge.caffe2.workspaces.current cimport (
 )
 
 from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.execution.blob_table import remove_unused
 from bridge.caffe2.execution.definition import definition_of
 from bridge.caffe2.execution.definition import definitions as _by_bytes
 from bridge.caffe2.execution.operator import failure
@@ -104,8 +105,7 @@ cdef bint _run_known(DefinitionCore definition, object workspace, dict blobs) ex
             return False
         run(operator)
     except BaseException as cause:
-        for name in new:
-            blobs.pop(name, None)
+        remove_unused(blobs, new)
         if isinstance(cause, Exception):
             raise failure(definition, cause, "RunOperatorOnce") from cause
         raise

@@ -211,3 +211,20 @@ def test_cuda_tensor_says_its_device_and_goes_back_to_it() -> None:
     workspace.DeserializeBlob("y", data)
     assert workspace.FetchTorch("y").device == torch.device("cuda:0")
     assert workspace.FetchTorch("y").tolist() == [0, 1, 2]
+
+
+@pytest.mark.cuda
+def test_bytes_of_host_memory_go_there_whatever_the_blob_holds() -> None:
+    """Also where the blob has memory of its own on a device, of the same type and size."""
+    workspace.FeedBlob("x", np.arange(3, dtype=np.float32))
+    data = workspace.SerializeBlob("x")
+    workspace.FeedBlob("x", np.zeros(3, np.float32), "cuda:0")
+    there = workspace.FetchTorch("x")
+    workspace.DeserializeBlob("x", data)
+    assert workspace.FetchTorch("x").device == torch.device("cpu")
+    assert workspace.FetchTorch("x").tolist() == [0, 1, 2]
+    assert there.tolist() == [0, 0, 0]
+    workspace.FeedBlob("x", np.zeros(3, np.float32), "cuda_host")
+    page_locked = workspace.FetchTorch("x")
+    workspace.DeserializeBlob("x", data)
+    assert page_locked.tolist() == [0, 1, 2]

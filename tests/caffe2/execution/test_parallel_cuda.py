@@ -89,6 +89,9 @@ def test_threads_have_the_callers_device_and_streams(how: str) -> None:
         with torch.cuda.stream(sides[0]), torch.cuda.stream(sides[-1]), torch.cuda.device(device):
             expected += [current()] * 3
             RUNS[how](meeting)
+    with torch.cuda.device(count - 1):  # the default streams of another device
+        expected += [current()] * 3
+        RUNS[how](meeting)
     expected += [current()] * 3
     RUNS[how](meeting)  # and no other streams than these afterwards
     assert meeting.seen == expected

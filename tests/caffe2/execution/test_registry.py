@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from bridge import c10, caffe2
 from bridge.c10 import EnforceNotMet
@@ -189,3 +190,16 @@ workspace.RunOperatorOnce(core.CreateOperator("GivenTensorFill", [], "y", shape=
 assert workspace.FetchBlob("y").tolist() == [3]
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=300)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("op_type", ["ConstantFill", "Relu"])
+def test_a_gpu_that_is_not_there(op_type: str) -> None:
+    count = torch.cuda.device_count()
+    inputs = ["x"] if op_type == "Relu" else []
+    workspace.FeedBlob("x", np.ones(2, np.float32), "cuda:0")
+    absent = core.DeviceOption(1, count)  # CUDA
+    op = core.CreateOperator(op_type, inputs, ["y"], device_option=absent)
+    with pytest.raises(EnforceNotMet, match=f"cuda:{count}, and torch sees {count} CUDA devices"):
+        workspace.RunOperatorOnce(op)
+    assert not workspace.HasBlob("y")

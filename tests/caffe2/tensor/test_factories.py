@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from bridge import c10, caffe2
+from bridge import at, c10, caffe2
 
 from .state import filled, refused, state_of, values
 
@@ -177,6 +177,19 @@ def test_only_tensors_are_reinitialized(nonsense: Any) -> None:
     with refused(source, error=(c10.EnforceNotMet, TypeError)):
         caffe2.ReinitializeAndCopyFrom(source, "cpu", nonsense)
     assert state_of(source) == before
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="torch sees fewer than two CUDA devices")
+def test_another_device_of_the_type_is_another_tensor() -> None:
+    tensor = caffe2.empty((2,), c10.dtype("float32").device("cuda:0"))
+    same = tensor.UnsafeSharedInstance()
+    caffe2.ReinitializeAndCopyFrom(tensor, "cuda:1", filled((2,)))
+    assert tensor.GetDevice() == "cuda:1"
+    assert at.Tensor(tensor).tolist() == [1.0, 2.0]
+    caffe2.ReinitializeTensor(tensor, (2,), c10.dtype("float32").device("cuda:0"))
+    assert tensor.GetDevice() == same.GetDevice() == "cuda:0"
+    assert not tensor.is_same(same)
 
 
 @pytest.mark.cuda

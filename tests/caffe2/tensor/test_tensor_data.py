@@ -245,3 +245,6 @@ def test_data_on_cuda() -> None:
     assert view.to_torch().cpu().tolist() == [5.0] * 6
     with refused(tensor):
         tensor.data("float64")
+    tensor.FreeMemory()
+    with refused(tensor):
+        tensor.data()

@@ -91,6 +91,36 @@ def test_two_threads_change_one_tensor() -> None:
     assert tensor.storage().use_count() == 1
 
 
+@pytest.mark.parametrize("columns", [1, 20_000])  # copied without the GIL from 64 KiB on
+def test_rows_that_threads_append_are_all_there(columns: int) -> None:
+    tensor = filled((1, columns))
+    rows = 40
+
+    def append() -> None:
+        for _ in range(rows):
+            tensor.Extend(1, 0)
+
+    with ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(append) for _ in range(4)]:
+            future.result()
+    assert tensor.sizes() == (1 + 4 * rows, columns)
+    assert tensor.data().size == (1 + 4 * rows) * columns
+
+
+def test_rows_that_threads_append_up_to_a_number_are_as_many() -> None:
+    tensor = filled((1, 20_000))
+
+    def append() -> None:
+        for rows in range(2, 60):
+            with contextlib.suppress(c10.EnforceNotMet):  # there are more already
+                tensor.ExtendTo(rows, 0)
+
+    with ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(append) for _ in range(4)]:
+            future.result()
+    assert tensor.sizes() == (59, 20_000)
+
+
 def test_deleters_called_from_many_threads_are_called_once() -> None:
     lock = threading.Lock()
     deleted: list[int] = []

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from bridge import at, c10
+from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import workspace
 from bridge.caffe2.workspace import FeedBlob, FetchBlob, FetchTorch
 from tests.helpers.ids import shown
@@ -89,6 +90,16 @@ def test_numpy_goes_to_a_cuda_device(option: Any) -> None:
     FeedBlob("x", np.arange(2))
     assert FetchTorch("x").device == torch.device("cpu")
     assert t.tolist() == [4, 4, 4]
+
+
+@pytest.mark.cuda
+def test_lists_go_to_a_cuda_device() -> None:
+    FeedBlob("x", [1.0, 2.0], "cuda:0")
+    assert FetchTorch("x").device == torch.device("cuda:0")
+    assert FetchBlob("x").tolist() == [1.0, 2.0]
+    with pytest.raises(EnforceNotMet, match="CPU only"):
+        FeedBlob("x", ["text"], "cuda:0")
+    assert FetchBlob("x").tolist() == [1.0, 2.0]
 
 
 @pytest.mark.cuda

@@ -2,6 +2,7 @@
 """Nets and plans that were read, from files and from messages of other classes; predictors."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ import torch
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from google.protobuf.internal import api_implementation
 
+from bridge import caffe2
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.proto import caffe2_pb2
 from bridge.caffe2.proto.caffe2_descriptor import SERIALIZED
 from tests.helpers.isolate import run_python
-from tests.helpers.operators import operator_of
+from tests.helpers.operators import operator_class, operator_of
 from tests.helpers.workspaces import refused
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
@@ -221,6 +223,30 @@ def test_steps_of_plans_that_report_run_after_the_others_and_instances_repeat() 
     step.substep[0].run_every_ms = 10
     workspace.RunPlan(plan)
     assert order == ["work", "work", "report"]
+
+
+def test_one_of_two_threads_that_create_a_net_at_once_creates_it() -> None:
+    meeting = threading.Barrier(2, timeout=60)
+
+    class Meets(caffe2.Operator):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            meeting.wait()  # both have found no net of that name
+
+        def RunOnDevice(self) -> None:
+            pass
+
+    net = caffe2_pb2.NetDef(name="of_both")
+    net.op.append(core.CreateOperator(operator_class(Meets), [], "z"))
+
+    def create(_: int) -> bool:
+        try:
+            return workspace.CreateNet(net)
+        except EnforceNotMet:
+            return False
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(create, range(2))) == [False, True]
 
 
 def test_instances_of_a_step_wait_for_one_another() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import torch
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.workspaces.current import current
+from tests.helpers.operators import operator_of
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
@@ -123,3 +125,25 @@ def test_threads_at_once() -> None:
     for thread in threads:
         thread.join()
     np.testing.assert_array_equal(workspace.FetchBlob("s"), expected)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [workspace.RunOperatorOnce, lambda op: workspace.Workspace.current.run(op)],
+    ids=["RunOperatorOnce", "Workspace.run"],
+)
+def test_a_blob_that_another_thread_has_fed_outlives_the_operator_that_created_it(
+    run: Callable[[object], object],
+) -> None:
+    feed("x", 1)
+
+    def body(op: object) -> None:
+        thread = threading.Thread(target=feed, args=("y", 5))
+        thread.start()
+        thread.join()
+        raise ValueError("after that")
+
+    op = core.CreateOperator(operator_of(body), "x", "y")
+    with pytest.raises(EnforceNotMet, match="after that"):
+        run(op)
+    assert workspace.FetchBlob("y").tolist() == [5]

@@ -21,7 +21,7 @@ def copy_cpu_to_gpu(x: Tensor, *, device: TargetDevice = "cuda", out: Out = None
     return copied
 
 
-@operator("CopyGPUToCPU", types=None, devices=("cuda",))
+@operator("CopyGPUToCPU", types=None, across=("x",), devices=("cuda",))
 def copy_gpu_to_cpu(x: Tensor) -> Tensor:
     """A copy of input 0 on the CPU. Follows copy_op.cc, PyTorch 1.8.1."""
     return x.to("cpu", copy=True)

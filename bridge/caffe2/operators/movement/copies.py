@@ -24,10 +24,10 @@ def _copied(x: Tensor, out: Out) -> Tensor:
     return x if out is None or out is x else out.copy_(x)
 
 
-@operator("Copy", types=None, gradient="CopyOnDeviceLike g0 i0 > 0")
-def copy(x: Tensor, *, out: Out = None) -> Tensor:
-    """A copy of X, of any type."""
-    return _copied(x, out)
+@operator("Copy", types=None, across=("x",), gradient="CopyOnDeviceLike g0 i0 > 0")
+def copy(x: Tensor, *, device: TargetDevice = "cpu", out: Out = None) -> Tensor:
+    """A copy of X, of any type, which may be on another GPU."""
+    return _copied(x, out) if out is not None or x.device == device else x.to(device)
 
 
 @operator("CopyOnDeviceLike", types=None, rearranges={0: 0}, on_host=("x",))
