@@ -248,9 +248,10 @@ cdef class FunctionCore(ProgramCore):
         cdef list outputs = []
         if has_buffers:
             for blob, layout in zip(self._outputs, recording.seen.outputs):
-                outputs.append(None if layout is None else tensor_of(<BlobCore>blob))
-                if layout is not None and outputs[-1] is None:
+                tensor = None if layout is None else tensor_of(<BlobCore>blob)
+                if layout is not None and tensor is None:
                     return None     # another thread reset it meanwhile
+                outputs.append(tensor)
         program = Program(recording.calls, inputs, outputs, recording.slots, recording.results)
         program.seen = recording.seen
         n = len(inputs)
