@@ -30,8 +30,7 @@
 #   FUZZ_SECONDS=3600 make fuzz     longer than a minute each; what is found stays in .venv-fuzz
 #   FUZZ_DOORS=minidb make fuzz     some of the doors of tests/fuzz/doors.py
 #   STRESS_SECONDS=60 make stress   another time
-#   CLANG=clang-19 make sanitize-threads
-#                                   another clang
+#   CLANG=clang-19 make fuzz        another clang; for sanitize-threads too
 #   MATRIX='3.10 3.14t' make matrix
 #                                   only these
 
@@ -42,7 +41,8 @@ PYTEST_ARGS ?=
 WORKERS ?= auto
 FUZZ_VENV ?= .venv-fuzz
 FUZZ_SECONDS ?= 60
-FUZZ_DOORS ?= capsule array_interface buffer arrow_array tensor_proto net minidb pickled shell
+FUZZ_DOORS ?= capsule table exchange_table array_interface array_struct cuda_interface producer \
+	buffer arrow_array tensor_proto net operators minidb predictor chunks convert pickled shell
 STRESS_SECONDS ?= 600
 MATRIX ?=
 SANITIZED ?= $(VENV)/sanitized
@@ -207,13 +207,13 @@ $(VENV)/made-package-%: $(environment) constraints.txt $(native)
 # can make them do, and which slows them down. Built from a copy, so that neither build sees what
 # the other left.
 $(fuzzed): Makefile constraints.txt $(native) $(shell find bridge -name '*.py')
-	@command -v clang >/dev/null || { echo "Fuzzing needs clang: apt-get install clang" >&2; exit 1; }
+	@command -v $(CLANG) >/dev/null || { echo "Fuzzing needs clang: apt-get install clang, or CLANG=clang-19" >&2; exit 1; }
 	rm -rf "$(FUZZ_VENV)/src"
 	test -x "$(FUZZ_VENV)/bin/python" || $(PYTHON) -m venv "$(FUZZ_VENV)"
 	mkdir -p "$(FUZZ_VENV)/src"
 	cp -R bridge pyproject.toml setup.py README.md LICENSE "$(FUZZ_VENV)/src"
 	find "$(FUZZ_VENV)/src" \( -name '*.so' -o -name '*.c' \) -exec rm -f {} +
-	CC=clang CFLAGS="$(coverage)" $(FUZZ_VENV)/bin/python -m pip install \
+	CC=$(CLANG) CFLAGS="$(coverage)" $(FUZZ_VENV)/bin/python -m pip install \
 		--disable-pip-version-check --force-reinstall --constraint constraints.txt \
-		atheris ml_dtypes "$(FUZZ_VENV)/src"
+		atheris ml_dtypes pytest torch "$(FUZZ_VENV)/src"
 	@touch $@

@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Iterable
 
-from bridge.c10.errors import EnforceAssertionError
+from bridge.c10.errors import EnforceAssertionError, EnforceValueError
 from bridge.caffe2 import core, scope, workspace
 from bridge.caffe2 import predictor_py_utils as utils
 from bridge.caffe2.predictor_constants import predictor_constants
@@ -272,7 +272,7 @@ def load_from_db(
 
     The reader stays open in the workspace, for the net that loads the parameters. device_option:
     the device of all operators; None is the current one, or that which the file says. Raises
-    EnforceNotMet: the file cannot be read.
+    EnforceNotMet: the file cannot be read; also a ValueError: it has no MetaNetDef.
     """
     reader, name = predictor_constants.PREDICTOR_DBREADER, predictor_constants.META_NET_DEF
     workspace.RunOperatorOnce(
@@ -281,7 +281,12 @@ def load_from_db(
     workspace.RunOperatorOnce(core.CreateOperator("Load", [reader], [name]))
     blob = workspace.FetchBlob(name)
     serialized = blob if isinstance(blob, bytes) else str(blob).encode("utf-8")
-    message = deserialize_protobuf_struct(serialized, metanet_pb2.MetaNetDef)
+    try:
+        message = deserialize_protobuf_struct(serialized, metanet_pb2.MetaNetDef)
+    except Exception as cause:
+        raise EnforceValueError(
+            f"{name!r} of {filename!r} is not a MetaNetDef: {cause}", "load_from_db"
+        ) from cause
     device_option = device_option or scope.CurrentDeviceScope()
     if device_option is not None:
         for entry in message.nets:

@@ -112,8 +112,10 @@ def _takes_copy(x: Any) -> bool:
         return False
     from inspect import Parameter, signature
 
+    # NumPy takes an attribute of the object, too
+    method = getattr(type(x), "__array__", None) or x.__array__
     try:
-        parameters = signature(type(x).__array__).parameters
+        parameters = signature(method).parameters
     except (TypeError, ValueError):  # a method that is compiled
         return False
     return "copy" in parameters or any(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bridge.c10.errors import EnforceTypeError
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.c10.type_meta import TypeMeta
 from bridge.exchange.array_interface import check_interface
@@ -36,8 +37,8 @@ def import_cuda_interface(x: Any, interface: Any) -> TensorImpl:
         raise BufferError(f"{name} has the data {data!r}, and not (address, read-only).")
     address, readonly = data
     dtype = np.dtype(interface["typestr"])
-    meta = TypeMeta.Make("bfloat16") if dtype == np.dtype("V2") else None  # as torch has it
-    if (meta is None and dtype.kind not in "biufc") or not dtype.isnative:
+    meta = _type_of(dtype)
+    if meta is None:
         raise BufferError(
             f"{name} has elements of {interface['typestr']!r}, which is not a native numeric type. "
             "Give the bridge an object with __dlpack__, or convert it first."
@@ -55,10 +56,21 @@ def import_cuda_interface(x: Any, interface: Any) -> TensorImpl:
     index = _device_of(name, address)
     wait_for_producer(index, interface.get("stream"))
     try:
-        meta = meta or TypeMeta.Make(dtype)
         return adopt_cuda_memory(x, address, shape, steps, meta, index, bool(readonly))
     except (ValueError, OverflowError) as error:
         raise BufferError(f"{name} has sizes or strides of no memory: {error}") from error
+
+
+def _type_of(dtype: np.dtype[Any]) -> TypeMeta | None:
+    """Return the element type; None if it is foreign-endian, or no numeric type of the bridge."""
+    if dtype == np.dtype("V2"):  # as torch has it
+        return TypeMeta.Make("bfloat16")
+    if dtype.kind not in "biufc" or not dtype.isnative:
+        return None
+    try:
+        return TypeMeta.Make(dtype)
+    except EnforceTypeError:  # long double
+        return None
 
 
 class _Byte:

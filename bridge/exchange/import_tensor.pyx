@@ -239,7 +239,10 @@ cdef TensorImpl _by_slow_door(int protocol, object x, object copy):
         from bridge.exchange.cuda_interface_import import import_cuda_interface
         interface = interface_of(x, "__cuda_array_interface__")
         if interface is None:
-            return _by(_find_protocol(x, False, CUDA), x, copy)
+            protocol = _find_protocol(x, False, CUDA)
+            if protocol == NOTHING:
+                return _by_object(x, copy, CUDA)
+            return _by(protocol, x, copy)
         impl = import_cuda_interface(x, interface)
     elif protocol == CAPSULES:
         return import_capsule_method(x, copy)
@@ -256,12 +259,15 @@ cdef TensorImpl _by_slow_door(int protocol, object x, object copy):
     return impl
 
 
-cdef TensorImpl _by_object(object x, object copy):
-    """Import `x` by attributes of its own that its class lacks. Raises TypeError: it has none."""
+cdef TensorImpl _by_object(object x, object copy, int after=UNKNOWN):
+    """Import `x` by attributes of its own that its class lacks; `after`: behind this protocol.
+
+    Raises TypeError: it has none.
+    """
     cdef int protocol = NOTHING
     if not isinstance(x, type):
         for name, door in _DOORS:
-            if _has_own(x, name):
+            if door > after and _has_own(x, name):
                 protocol = door
                 break
     if protocol != NOTHING:

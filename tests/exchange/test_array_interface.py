@@ -162,6 +162,28 @@ def test_broken_cuda_interfaces(fields: dict[str, Any]) -> None:
         bridge.from_dlpack(CudaInterface(**fields))
 
 
+@pytest.mark.parametrize("typestr", ["<f16", "<c32", ">f4", "<M8[s]", "|S2", "|V4"])
+@isolated
+def test_cuda_interfaces_of_other_elements(typestr: str) -> None:
+    with pytest.raises(BufferError, match="not a native numeric type"):
+        bridge.from_dlpack(CudaInterface(typestr=typestr))
+
+
+@pytest.mark.parametrize("on", ["class", "property", "object"])
+@isolated
+def test_a_cuda_interface_that_is_none(on: str) -> None:
+    """The object has no CUDA memory: the doors behind it are tried, and this one not again."""
+    name = "__cuda_array_interface__"
+    value = property(lambda self: None) if on == "property" else None
+    x = type("Host", (), {} if on == "object" else {name: value})()
+    if on == "object":
+        setattr(x, name, None)
+    with pytest.raises(TypeError, match="no tensor's memory"):
+        bridge.from_dlpack(x)
+    x.__array_interface__ = np.arange(3).__array_interface__
+    assert bridge.from_dlpack(x).sizes() == [3]
+
+
 @pytest.mark.parametrize("name", ["__array_interface__", "__cuda_array_interface__"])
 @pytest.mark.parametrize("error", [RuntimeError, KeyError, OSError, ValueError])
 def test_interfaces_that_raise(name: str, error: type[Exception]) -> None:

@@ -45,6 +45,17 @@ def test_memory_is_shared(copy: bool | None) -> None:
     assert x.tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("copy", [None, False, True])
+def test_a_method_of_the_object_alone(copy: bool | None) -> None:
+    """Which NumPy takes as well as one of the class."""
+    held = np.arange(3.0)
+    x = type("Loaded", (), {})()
+    x.__array__ = Column(held).__array__
+    found = bridge.from_dlpack(x, copy=copy)
+    assert found.tolist() == [0, 1, 2]
+    assert (found.data_ptr() == held.ctypes.data) is not bool(copy)
+
+
 def test_copies_are_copies() -> None:
     held = np.arange(3.0)
     x = bridge.asarray(Column(held), copy=True)

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent / "corpus"
-MOST = 600  # inputs of a door
+MOST = 800  # inputs of a door
 MOST_BYTES = 1_000_000  # before they are compressed
 
 

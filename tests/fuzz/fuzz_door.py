@@ -9,6 +9,7 @@ too, where the package was built by clang with coverage. The second mutates the 
 needs nothing. Both begin with what `corpus.py` keeps.
 """
 
+import contextlib
 import os
 import random
 import sys
@@ -54,6 +55,8 @@ def guided() -> None:
     from tests.fuzz.corpus import kept
 
     name = sys.argv[1]
+    with contextlib.suppress(ImportError):  # seconds, which are not those of an input
+        import torch  # noqa: F401
     with tempfile.TemporaryDirectory() as first:
         for index, data in enumerate(DOORS[name][1]() + kept(name)):
             (Path(first) / str(index)).write_bytes(data)

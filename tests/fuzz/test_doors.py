@@ -19,26 +19,39 @@ from tests.helpers.isolate import isolated
 TIMES = int(os.environ.get("FUZZ_TIMES", "1"))
 # As many as take about fifteen seconds, or as are enough where that would be a million.
 MUTATIONS = {
-    "capsule": 24_000,
-    "array_interface": 30_000,
-    "buffer": 30_000,
+    "capsule": 60_000,
+    "table": 60_000,
+    "exchange_table": 100_000,
+    "array_interface": 90_000,
+    "array_struct": 100_000,
+    "cuda_interface": 15_000,
+    "producer": 40_000,
+    "buffer": 200_000,
     "arrow_array": 30_000,
-    "tensor_proto": 100_000,
+    "tensor_proto": 40_000,
     "net": 40_000,
+    "operators": 3_000,
     "minidb": 6_000,
+    "predictor": 3_000,
+    "chunks": 20_000,
+    "convert": 4_000,
     "pickled": 200_000,
-    "shell": 3_000,
+    "shell": 2_000,
     "blob": 60_000,
 }
+# Those whose bytes are numbers.
+BY_CHANCE = (
+    *("capsule", "table", "exchange_table", "array_interface", "array_struct", "cuda_interface"),
+    *("producer", "buffer", "arrow_array", "operators", "pickled"),
+)
 
 
 def inputs(name: str, first: list[bytes]) -> Iterator[bytes]:
     """Yield what is kept for a door, and mutations; some by chance, where bytes are numbers."""
     yield from first
     rng = random.Random(name)
-    by_chance = name in ("capsule", "array_interface", "buffer", "arrow_array", "pickled")
     for index in range(TIMES * MUTATIONS[name]):
-        yield rng.randbytes(64) if by_chance and index % 3 == 0 else mutated(rng, first)
+        yield rng.randbytes(64) if name in BY_CHANCE and index % 3 == 0 else mutated(rng, first)
 
 
 @isolated

@@ -89,11 +89,13 @@ class Struct:
     """A structure whose releases are counted, and what its pointers point to.
 
     `release=False` leaves its release NULL. Releasing sets release to NULL, as the specification
-    asks for; the structure of a consumer that moved it is the one that is told.
+    asks for; the structure of a consumer that moved it is the one that is told. `given` has the
+    fields as they were given.
     """
 
     def __init__(self, kind: type[ctypes.Structure], release: bool = True, **fields: Any) -> None:
         self.value = kind()
+        self.given = fields
         self.releases = 0
         self._kept: list[Any] = []
         for name, value in fields.items():

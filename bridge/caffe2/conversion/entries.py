@@ -119,17 +119,30 @@ def read_range(file: BinaryIO, begin: int, nbytes: int, subject: str) -> Iterato
 
 
 def with_progress(entries: Sequence[Entry], progress: Progress | None) -> Iterator[Entry]:
-    """Yield the entries; `progress` is called as their chunks are read."""
+    """Yield the entries; `progress` is called as their chunks are read.
+
+    Reading raises EnforceNotMet, also a ValueError, where the chunks are not all of an entry.
+    """
     total = sum(entry.nbytes for entry in entries if entry.message is None)
     done = 0
 
     def counted(entry: Entry) -> Iterator[Buffer]:
         nonlocal done
+        rest = entry.nbytes
         for chunk in entry.chunks():
+            rest -= len(chunk)
+            if rest < 0:  # which would be written over another entry
+                break
             yield chunk
             done += len(chunk)
             if progress is not None:
                 progress(done, total)
+        if rest:
+            raise EnforceValueError(
+                f"Blob {entry.name!r} has {'more' if rest < 0 else 'fewer'} than the "
+                f"{entry.nbytes} bytes of its elements.",
+                "convert",
+            )
 
     for entry in entries:
         one = copy(entry)

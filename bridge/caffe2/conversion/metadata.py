@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["metadata_of", "with_metadata"]
 
+_QUANTIZED = ("uint8", "int32")  # the elements that an Int8 tensor may have
+
 
 def metadata_of(entries: Sequence[Entry]) -> dict[str, str]:
     """Return the texts for entries; empty if they are plain tensors."""
@@ -48,17 +50,27 @@ def with_metadata(tensors: Sequence[Entry], texts: Mapping[str, str]) -> list[En
     try:
         found = {entry.name: entry for entry in tensors}
         for name, factors in json.loads(texts.get("caffe2.int8", "{}")).items():
-            found[name].kind = "int8 tensor"
-            found[name].scale = float(factors["scale"])
-            found[name].zero_point = int(factors["zero_point"])
+            _quantize(found[name], float(factors["scale"]), int(factors["zero_point"]))
         for name, text in json.loads(texts.get("caffe2", "{}")).items():
             found[name] = _other(name, base64.b64decode(text))
         order = json.loads(texts.get("caffe2.order", "[]"))
         return [found.pop(name) for name in order if name in found] + list(found.values())
-    except (AttributeError, KeyError, TypeError, ValueError) as cause:
+    except (
+        *(AttributeError, KeyError, TypeError, ValueError),
+        *(OverflowError, RecursionError),  # of infinite factors, of lists in lists
+    ) as cause:
         raise EnforceValueError(
             f"The metadata on Caffe2's blobs is damaged: {cause}.", "convert"
         ) from cause
+
+
+def _quantize(entry: Entry, scale: float, zero_point: int) -> None:
+    """Make the entry of a tensor that of an Int8 tensor."""
+    if entry.dtype not in _QUANTIZED:
+        raise ValueError(f"{entry.name!r} of {entry.dtype} cannot be an Int8 tensor")
+    if not -(2**31) <= zero_point < 2**31:
+        raise ValueError(f"the zero point {zero_point} of {entry.name!r} is not an int32")
+    entry.kind, entry.scale, entry.zero_point = "int8 tensor", scale, zero_point
 
 
 def _other(name: str, message: bytes) -> Entry:

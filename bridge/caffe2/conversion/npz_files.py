@@ -16,8 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 
-from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.errors import wrap_error
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.caffe2.conversion.entries import CHUNK_NBYTES, Entries, Entry
 from bridge.caffe2.conversion.metadata import metadata_of, with_metadata
 
@@ -54,8 +53,10 @@ class NpzEntries(Entries):
         self._path = path
         try:
             self._zip = zipfile.ZipFile(path)
-        except zipfile.BadZipFile as cause:
-            raise wrap_error(f"File {path!r} cannot be read", _CALLER, cause) from cause
+        except OSError:
+            raise
+        except Exception as cause:
+            raise self._damaged(cause) from cause
         try:
             tensors, texts = [], {}
             for name in self._zip.namelist():
@@ -64,18 +65,24 @@ class NpzEntries(Entries):
                 elif name.endswith(".npy"):
                     tensors.append(self._entry(name))
             self.entries: list[Entry] = with_metadata(tensors, texts)
-        except (ValueError, zipfile.BadZipFile, EOFError) as cause:
-            self.close()
-            raise wrap_error(f"File {path!r} cannot be read", _CALLER, cause) from cause
-        except BaseException:
+        except (OSError, EnforceNotMet):
             self.close()
             raise
+        except Exception as cause:  # of zipfile, zlib, json or NumPy's reader of heads
+            self.close()
+            raise self._damaged(cause) from cause
 
     def close(self) -> None:
         """Close the file. Entries can no longer be read."""
         self._zip.close()
 
+    def _damaged(self, cause: Exception) -> EnforceValueError:
+        reason = str(cause) or type(cause).__name__
+        return EnforceValueError(f"File {self._path!r} is damaged: {reason}", _CALLER)
+
     def _entry(self, member: str) -> Entry:
+        if self._zip.getinfo(member).header_offset < 0:
+            raise ValueError(f"{member!r} is in front of the file")
         with self._zip.open(member) as stream:
             sizes, by_column, dtype = _head(stream)
         if dtype.name not in _TYPES:
@@ -105,10 +112,10 @@ class NpzEntries(Entries):
     def _elements(self, member: str, nbytes: int) -> Iterator[Buffer]:
         """Yield the elements of an array in chunks, as they are in the file."""
         info = self._zip.getinfo(member)
-        if info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & _ENCRYPTED:
-            yield from self._mapped(info, nbytes)
-            return
         try:
+            if info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & _ENCRYPTED:
+                yield from self._mapped(info, nbytes)
+                return
             with self._zip.open(member) as stream:
                 _head(stream)
                 while nbytes:
@@ -117,8 +124,10 @@ class NpzEntries(Entries):
                         raise self._too_short(nbytes)
                     nbytes -= len(chunk)
                     yield chunk
-        except (zipfile.BadZipFile, zlib.error, EOFError) as cause:
-            raise wrap_error(f"File {self._path!r} is damaged", _CALLER, cause) from cause
+        except (OSError, EnforceNotMet):
+            raise
+        except Exception as cause:  # of zipfile, zlib, mmap or NumPy's reader of heads
+            raise self._damaged(cause) from cause
 
     def _mapped(self, info: zipfile.ZipInfo, nbytes: int) -> Iterator[Buffer]:
         """Yield the elements of a member that is not compressed, mapped into memory.

@@ -40,6 +40,7 @@ _STRINGS = {
     "BINUNICODE": 5,
     "BINUNICODE8": 9,
 }
+_PUTS = ("PUT", "BINPUT", "LONG_BINPUT")  # which give the last object a number
 
 
 class _Span:
@@ -136,8 +137,11 @@ def _without_strings(file: BinaryIO) -> bytes:
     """Return the opcodes of a pickle with references in the place of long strings."""
     out = io.BytesIO()
     last: tuple[str, int] | None = None
-    for opcode, _, position in pickletools.genops(file):
+    for opcode, argument, position in pickletools.genops(file):
         assert position is not None
+        # The unpickler makes room for all numbers up to it, and picklers count.
+        if opcode.name in _PUTS and argument > position:
+            raise EnforceValueError(f"number {argument} is not that of an object before", _CALLER)
         if last is not None:
             _copy(file, out, *last, position)
         last = opcode.name, position
@@ -215,7 +219,9 @@ class PickleEntries(Entries):
         if isinstance(data, str):
             data = data.encode("latin1")
         found = data.nbytes if isinstance(data, _Span) else len(data)
-        if any(n < 0 for n in array.sizes) or found < nbytes or found > size:
+        # The characters of a text, which are the bytes, take one or two bytes in the file.
+        fits = found == nbytes or (getattr(data, "text", False) and nbytes < found <= size)
+        if any(n < 0 for n in array.sizes) or not fits:
             raise EnforceValueError(
                 f"array {name!r} of sizes {list(array.sizes)} has {found} bytes, not {nbytes}",
                 _CALLER,

@@ -83,7 +83,10 @@ class SafetensorsEntries(Entries):
             header = json.loads(head[8:] + self._file.read(start - 9))
             texts = header.pop("__metadata__", {})
             found = [self._entry(name, one, start, size) for name, one in header.items()]
-        except (AttributeError, KeyError, TypeError, ValueError) as cause:
+        except (
+            *(AttributeError, KeyError, TypeError, ValueError),
+            *(OverflowError, RecursionError),  # of infinite sizes, of lists in lists
+        ) as cause:
             raise self._damaged(f"the header cannot be read: {cause}") from cause
         return with_metadata(found, texts)
 

@@ -156,6 +156,93 @@ def test_no_code_of_a_pickle_runs(protocol: int, tmp_path: Path) -> None:
     assert not (tmp_path / "evil").exists()
 
 
+@pytest.mark.parametrize("extra", [b"", b"x" * 1000], ids=["in the pickle", "in the file"])
+def test_a_pickle_with_more_bytes_than_elements(extra: bytes, tmp_path: Path) -> None:
+    """Which would be written over what follows."""
+    shape, dtype = (2, 3), np.dtype("<f2")
+    state = (1, shape, dtype, False, np.arange(6, dtype=np.float32).tobytes() + extra)
+
+    class Longer:
+        def __reduce__(self) -> Any:
+            made = np.array(0, dtype).__reduce__()
+            return made[0], made[1], state
+
+    path = tmp_path / "x.pkl"
+    path.write_bytes(pickle.dumps({"a": Longer(), "b": np.ones(3)}, protocol=2))
+    with pytest.raises(EnforceNotMet, match=r"has \d+ bytes, not 12"):
+        numpy_of(path)
+
+
+@pytest.mark.parametrize("put", [b"r\xff\xff\xff\x7f", b"p2000000000\n"], ids=["binary", "text"])
+def test_a_number_of_a_pickle_asks_for_no_memory(put: bytes, tmp_path: Path) -> None:
+    """For as many objects, 16 GB, the unpickler would make room."""
+    path = tmp_path / "x.pkl"
+    path.write_bytes(b"\x80\x02}" + put + b".")
+    with pytest.raises(EnforceNotMet, match="is not that of an object before"):
+        open_entries(str(path), "pickle")
+
+
+def safetensors(header: bytes, data: bytes = bytes(64)) -> bytes:
+    return len(header).to_bytes(8, "little") + header + data
+
+
+W = b'"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}'
+DAMAGED_HEADERS = {
+    "infinite": b'{"w": {"dtype": "F32", "shape": [Infinity], "data_offsets": [0, 8]}}',
+    "deep": b'{"w": ' + b"[" * 200_000,
+    "infinite zero point": b'{"__metadata__": {"caffe2.int8": "{\\"w\\": {\\"scale\\": 1, '
+    b'\\"zero_point\\": Infinity}}"}, ' + W + b"}",
+    "large zero point": b'{"__metadata__": {"caffe2.int8": "{\\"w\\": {\\"scale\\": 1, '
+    b'\\"zero_point\\": 4294967296}}"}, ' + W.replace(b"F32", b"I32") + b"}",
+    "quantized floats": b'{"__metadata__": {"caffe2.int8": "{\\"w\\": {\\"scale\\": 1, '
+    b'\\"zero_point\\": 0}}"}, ' + W + b"}",
+    "deep metadata": b'{"__metadata__": {"caffe2": "' + b"[" * 200_000 + b'"}, ' + W + b"}",
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED_HEADERS)
+def test_headers_that_make_no_sense(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(safetensors(DAMAGED_HEADERS[name]))
+    with pytest.raises(EnforceNotMet, match="damaged") as caught:
+        open_entries(str(path), "safetensors")
+    assert isinstance(caught.value, ValueError)
+
+
+def test_a_compressed_member_that_is_damaged(tmp_path: Path) -> None:
+    """Where NumPy's head of it is, which is read first."""
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, w=np.arange(100))
+    data = bytearray(path.read_bytes())
+    begin = data.index(b"w.npy") + 25
+    data[begin : begin + 8] = b"\xff" * 8
+    path.write_bytes(data)
+    with pytest.raises(EnforceNotMet, match="is damaged") as caught:
+        open_entries(str(path), "npz")
+    assert isinstance(caught.value, ValueError)
+
+
+def test_a_member_in_front_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez(path, w=np.arange(3))
+    data = bytearray(path.read_bytes())
+    at = data.index(b"PK\5\6") + 16  # where the directory begins
+    data[at : at + 4] = (int.from_bytes(data[at : at + 4], "little") + 9).to_bytes(4, "little")
+    path.write_bytes(data)
+    with pytest.raises(EnforceNotMet, match="is damaged"):
+        open_entries(str(path), "npz")
+
+
+@pytest.mark.parametrize("kind", ["npz", "safetensors", "minidb"])
+@pytest.mark.parametrize("size", [4, 12])
+def test_chunks_that_are_not_all_of_an_entry(kind: str, size: int, tmp_path: Path) -> None:
+    entry = Entry("x", "float32", [2], 8, lambda: iter([bytes(size)]))
+    target = tmp_path / "x"
+    with pytest.raises(EnforceNotMet, match="8 bytes"):
+        write_entries(str(target), kind, [entry])
+    assert not target.exists()
+
+
 def damaged(path: Path, kind: str, tmp_path: Path) -> list[Path]:
     """Return files with the first part of `path`, and with bytes replaced in its head."""
     data = path.read_bytes()
