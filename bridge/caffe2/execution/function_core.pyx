@@ -272,7 +272,14 @@ cdef class FunctionCore(ProgramCore):
         return made
 
     cdef bint is_repeatable(self) noexcept:
-        if self._bound is None or self._bound.recording is None:
+        cdef BoundCore bound = self._bound
+        cdef bint is_recorded
+        if bound is None:
+            return False
+        lock_object(bound)
+        is_recorded = bound.recording is not None
+        unlock_object()
+        if not is_recorded:
             return False
         for blob in self._inputs:
             if not _is_little(tensor_of(<BlobCore>blob), EXTERNAL):
