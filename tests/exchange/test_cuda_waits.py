@@ -79,6 +79,7 @@ def test_our_stream_waits_for_the_producers(how: str) -> None:
 def test_our_stream_waits_for_the_default_one_of_a_producer_without_streams() -> None:
     ours = torch.cuda.Stream()
     t = torch.zeros(N, device="cuda")
+    bridge.from_dlpack(NoStream(t))  # loads what is loaded once
     torch.cuda.synchronize()
     busy(t)
     with torch.cuda.stream(ours), no_host_waits():

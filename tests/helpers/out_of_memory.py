@@ -40,8 +40,6 @@ def require_failing_allocations() -> Any:
     testcapi = pytest.importorskip("_testcapi", reason="this Python has no _testcapi")
     if not hasattr(testcapi, "set_nomemory"):
         pytest.skip("this Python's _testcapi cannot make allocations fail")
-    if not survives(_SET_DEFAULT):
-        pytest.skip("this CPython's dict.setdefault returns a value although it finds no memory")
     return testcapi
 
 
@@ -350,6 +348,8 @@ def check_call(
     makes_cells: it runs functions of Python's with variables that an inner one uses.
     """
     testcapi = require_failing_allocations()
+    if not survives(_SET_DEFAULT):
+        pytest.skip("this CPython's dict.setdefault returns a value although it finds no memory")
     counted = not (makes_cells and leaks_cells())
     for _ in range(WARM_UP if counted else 2):
         prepare()

@@ -248,9 +248,10 @@ cdef class FunctionCore(ProgramCore):
         cdef list outputs = []
         if has_buffers:
             for blob, layout in zip(self._outputs, recording.seen.outputs):
-                outputs.append(None if layout is None else tensor_of(<BlobCore>blob))
-                if layout is not None and outputs[-1] is None:
+                tensor = None if layout is None else tensor_of(<BlobCore>blob)
+                if layout is not None and tensor is None:
                     return None     # another thread reset it meanwhile
+                outputs.append(tensor)
         program = Program(recording.calls, inputs, outputs, recording.slots, recording.results)
         program.seen = recording.seen
         n = len(inputs)
@@ -271,7 +272,14 @@ cdef class FunctionCore(ProgramCore):
         return made
 
     cdef bint is_repeatable(self) noexcept:
-        if self._bound is None or self._bound.recording is None:
+        cdef BoundCore bound = self._bound
+        cdef bint is_recorded
+        if bound is None:
+            return False
+        lock_object(bound)
+        is_recorded = bound.recording is not None
+        unlock_object()
+        if not is_recorded:
             return False
         for blob in self._inputs:
             if not _is_little(tensor_of(<BlobCore>blob), EXTERNAL):

@@ -18,7 +18,7 @@ cdef class DefinitionCore:
     cdef public long generation
     cdef public object checked          # the result of the class's check
     cdef bint plain                     # the class has Operator's own __init__
-    cdef bint writes_last
+    cdef int writes_last                # a flag that `_assign` may set in another thread
 
 cdef class OperatorCore:
     cdef readonly DefinitionCore _definition

@@ -2,6 +2,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Inputs and outputs of an operator while it runs."""
 
+cimport cython
+
 from bridge.c10 cimport allocation, resizing
 from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.device cimport Device, as_device
@@ -66,12 +68,14 @@ cdef class DefinitionCore:
         self.device_type = on.c_type
         self.device_index = current_index(on)
 
+    @cython.critical_section
     def _assign(self, cls, long generation, bint plain, bint writes_last):
         """Set the class that runs it, and the attributes of the class that a run needs."""
+        _former = self.cls      # released on return
         self.cls = cls
-        self.generation = generation
         self.plain = plain
-        self.writes_last = writes_last
+        set_word(&self.writes_last, writes_last)
+        self.generation = generation
 
 
 cdef class OperatorCore:
@@ -105,7 +109,7 @@ cdef class OperatorCore:
         cdef BlobCore blob = <BlobCore>blobs[index]
         cdef list backups = backups_of(self)
         if backups is not None and backups[index] is None:
-            backups[index] = back_up(blob, self._definition.writes_last)
+            backups[index] = back_up(blob, word(&self._definition.writes_last))
         return blob
 
     def Input(self, i, T=None):

@@ -10,6 +10,7 @@ from cpython.unicode cimport PyUnicode_CheckExact
 
 from bridge.c10.python_api cimport make_immortal
 from bridge.c10.reports cimport is_observed, unlikely
+from bridge.c10.tensor_impl cimport TensorImpl, is_pod_now
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.blobs.put cimport put
 from bridge.caffe2.tensor.tensor cimport Tensor
@@ -103,12 +104,14 @@ def FetchBlob(name):
     """
     cdef BlobCore blob = _known(name)
     cdef Tensor tensor
+    cdef TensorImpl impl
     if blob is None:
         blob = find_named(workspace_of(_current), name, "FetchBlob")
     tensor = tensor_of(blob)
-    if not unlikely(is_observed()) and tensor is not None and tensor.impl.c_dtype.c_is_pod:
+    impl = None if tensor is None else tensor.impl
+    if not unlikely(is_observed()) and impl is not None and is_pod_now(impl):
         try:
-            return copy_to_array(tensor.impl, "FetchBlob")
+            return copy_to_array(impl, "FetchBlob")
         except Exception:       # _fetched has another way, or the error to raise
             return _fetched(blob, name)
     return _fetched(blob, name)
