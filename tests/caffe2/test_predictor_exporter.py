@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bridge.c10 import EnforceNotMet
-from bridge.caffe2 import core, predictor_exporter, workspace
+from bridge.caffe2 import core, predictor_exporter, save_checkpoint, workspace
 from bridge.caffe2 import predictor_py_utils as utils
 from bridge.caffe2.predictor_constants import predictor_constants
 from bridge.caffe2.proto import caffe2_pb2, metanet_pb2
@@ -149,3 +149,13 @@ def test_the_id_of_a_model_is_replaced() -> None:
     other = caffe2_pb2.NetDef(arg=[caffe2_pb2.Argument(name="model_id", i=4)])
     utils.AddModelIdArg(meta(predict_net=net), other)
     assert utils.GetArgumentByName(other, "model_id").i == 3
+
+
+def test_a_file_whose_nets_are_damaged(tmp_path: Path) -> None:
+    path = str(tmp_path / "x.minidb")
+    name = predictor_constants.META_NET_DEF
+    workspace.FeedBlob(name, b"\x0a\xff\xff")
+    save_checkpoint(path, [name])
+    with pytest.raises(EnforceNotMet, match="is not a MetaNetDef") as caught:
+        predictor_exporter.load_from_db(path, "minidb")
+    assert isinstance(caught.value, ValueError)
