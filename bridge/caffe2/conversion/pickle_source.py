@@ -140,7 +140,7 @@ def _without_strings(file: BinaryIO) -> bytes:
     for opcode, argument, position in pickletools.genops(file):
         assert position is not None
         # The unpickler makes room for all numbers up to it, and picklers count.
-        if opcode.name in _PUTS and argument > position:
+        if opcode.name in _PUTS and (argument or 0) > position:
             raise EnforceValueError(f"number {argument} is not that of an object before", _CALLER)
         if last is not None:
             _copy(file, out, *last, position)
