@@ -18,7 +18,7 @@ from bridge import at, c10, caffe2
 from bridge.caffe2 import workspace
 from bridge.exchange.streams import synchronise_host
 from tests.helpers import dlpack_structs as abi
-from tests.helpers.cuda_producers import AskedOnStream, DescribedOnStream
+from tests.helpers.cuda_producers import AskedOnStream, DescribedOnStream, NoStream
 from tests.helpers.dlpack_consumer import ExchangeTable
 from tests.helpers.dlpack_producer import Producer, TensorSpec
 from tests.helpers.dlpack_table import Table, producer_type
@@ -41,19 +41,6 @@ def keep_busy() -> None:
 def busy(t: torch.Tensor) -> None:
     keep_busy()
     t.fill_(1)
-
-
-class NoStream:
-    """A producer of before streams: its work is on the default stream, and it takes no argument."""
-
-    def __init__(self, t: torch.Tensor) -> None:
-        self.t = t
-
-    def __dlpack__(self) -> Any:
-        return self.t.__dlpack__(stream=-1)
-
-    def __dlpack_device__(self) -> Any:
-        return self.t.__dlpack_device__()
 
 
 IMPORTS: dict[str, Callable[[torch.Tensor, torch.cuda.Stream], Any]] = {

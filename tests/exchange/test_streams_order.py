@@ -16,6 +16,7 @@ import bridge
 from bridge import at, caffe2
 from tests.helpers import arrow_producer as arrow
 from tests.helpers import dlpack_structs as abi
+from tests.helpers.cuda_producers import NoStream
 from tests.helpers.dlpack_consumer import ExchangeTable, take
 from tests.helpers.dlpack_producer import Producer, TensorSpec
 from tests.helpers.dlpack_table import Table, producer_type
@@ -244,6 +245,27 @@ def test_both_names_of_the_default_stream_in_a_table(device: int, handle: int) -
     fill_late(t, torch.cuda.default_stream(device))
     with torch.cuda.stream(ours), torch.cuda.device(0), no_host_waits():
         x = bridge.from_dlpack(producer)
+    assert total(x.to_torch(), ours) == N
+
+
+@devices
+def test_a_table_is_asked_for_the_stream_of_the_tensors_device(device: int) -> None:
+    t = zeros(device)
+    table = Table()
+    spec = TensorSpec(t.data_ptr(), (N,), (1,), device=(abi.CUDA, device), owner=t)
+    with torch.cuda.device(0):
+        bridge.from_dlpack(producer_type(table)(spec))
+    assert table.work_devices == [(abi.CUDA, device)]
+
+
+@devices
+def test_the_default_stream_without_others_is_of_the_tensors_device(device: int) -> None:
+    ours = torch.cuda.Stream(device)
+    t = zeros(device)
+    bridge.from_dlpack(NoStream(t))  # loads what is loaded once
+    fill_late(t, torch.cuda.default_stream(device))
+    with torch.cuda.stream(ours), torch.cuda.device(0), no_host_waits():
+        x = bridge.from_dlpack(NoStream(t))
     assert total(x.to_torch(), ours) == N
 
 

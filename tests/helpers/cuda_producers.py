@@ -30,3 +30,17 @@ class AskedOnStream:
 
     def __dlpack_device__(self) -> Any:
         return self.t.__dlpack_device__()
+
+
+class NoStream:
+    """A producer of before streams: its work is on the default stream, and it takes no argument."""
+
+    def __init__(self, t: torch.Tensor) -> None:
+        self.t = t
+
+    def __dlpack__(self) -> Any:
+        with torch.cuda.device(self.t.device):
+            return self.t.__dlpack__(stream=-1)
+
+    def __dlpack_device__(self) -> Any:
+        return self.t.__dlpack_device__()

@@ -29,7 +29,8 @@ class Table:
     `calls` lists the names of the functions in the order in which they were called. `from_py`
     replaces what `managed_tensor_from_py_object_no_sync` does: it is given the object and returns
     the address for `out` (`None` for NULL) and the status. `work_stream` is what
-    `current_work_stream` says (`None` for NULL), with `work_stream_status`.
+    `current_work_stream` says (`None` for NULL), with `work_stream_status`; `work_devices` lists
+    the device types and numbers that it was asked for.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Table:
         self.calls: list[str] = []
         self.received: list[int] = []
         self.from_py = from_py or self._make_managed
+        self.work_devices: list[tuple[int, int]] = []
         self.work_stream = work_stream
         self.work_stream_status = work_stream_status
         functions = {
@@ -121,6 +123,7 @@ class Table:
 
     def _work_stream(self, device_type: int, device_id: int, out: int) -> int:
         self.calls.append("current_work_stream")
+        self.work_devices.append((device_type, device_id))
         ctypes.c_void_p.from_address(out).value = self.work_stream
         return self.work_stream_status
 
