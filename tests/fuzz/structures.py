@@ -73,11 +73,11 @@ def _spec(words: Words) -> TensorSpec:
     )
     if spec.ndim is not None and not 0 <= spec.ndim <= len(shape):
         spec = spec.but(ndim=-1 if spec.ndim % 2 else 2**31 - 1)
-    if _expected(spec, False) is None:  # then no element may be read, as misaligned ones would be
-        spec = spec.but(
+    if _expected(spec, False) is None:  # then no element may be read, as those are that are
+        spec = spec.but(  # misaligned, or packed: legacy capsules have no flags
             address=spec.address and _BASE,
             byte_offset=spec.byte_offset & ~15,
-            flags=abi.SUBBYTE_PADDED,
+            bits=8 if 0 < spec.bits < 8 else spec.bits,
         )
     return spec
 
@@ -138,7 +138,7 @@ def capsule(data: bytes) -> bool:
     words = Words(data)
     spec = _spec(words)
     copy = _copy(words, spec)
-    device = "cpu" if words.rarely() else None
+    device = "cpu" if words.rarely() and spec.device[0] == abi.CPU else None
     kind = words.choice((None, None, None, Producer, OldProducer, StreamProducer))
     name = words.choice((b"", b"used_dltensor", b"\xff")) if words.rarely() else None
     producer = (kind or Producer)(

@@ -154,7 +154,7 @@ def test_nothing_shares_with_what_is_empty() -> None:
 
 
 def test_many_dimensions() -> None:
-    x = at.zeros(2).as_strided([2] * 62, [1] + [0] * 61)
+    x = at.zeros(2, dtype="uint8").as_strided([2] * 62, [1] + [0] * 61)
     assert shares(x, x[(0,) * 61])
     y = torch.zeros(4).as_strided([1] * 100 + [2], [7] * 100 + [2])
     assert shares(y, y)
