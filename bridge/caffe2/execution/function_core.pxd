@@ -46,6 +46,7 @@ cdef class FunctionCore(ProgramCore):
     cdef object _compute(self, bint may_record)
     cdef bint _are_plain(self, list impls) noexcept
     cdef Program _program_of(self, Recording recording, bint has_buffers)
+    cdef bint _has_run(self) noexcept
     cdef int _learn(self, Seen seen) except -1
     cdef int _repeat(self, Recording recording, list operands, list buffers) except -1
     cdef list _layouts_in_place(self, list impls)

@@ -185,7 +185,7 @@ cdef class FunctionCore(ProgramCore):
         recording = bound.recording_of(seen) if seen is not None else None
         if recording is not None and may_record and self._are_plain(impls):
             self._repeat(recording, operands, buffers)
-            if self._last is not None:      # of a net, whose operators run again
+            if self._has_run():     # of a net, whose operators run again
                 self.keep(self._program_of(recording, buffers is not None))
             self._learn(seen)
             return None
@@ -220,6 +220,12 @@ cdef class FunctionCore(ProgramCore):
                     or not self._is_on_device(impl):
                 return False
         return True
+
+    cdef bint _has_run(self) noexcept:
+        lock_object(self)
+        cdef bint found = self._last is not None
+        unlock_object()
+        return found
 
     cdef int _learn(self, Seen seen) except -1:
         """Set what the last run has seen."""

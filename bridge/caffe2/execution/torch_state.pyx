@@ -8,8 +8,14 @@ Operators compute the same under ``torch.set_default_device``, ``torch.inference
 
 import contextlib
 import sys
+import threading
 
-# torch's functions that read the settings.
+from bridge.c10.python_api cimport publish, published
+
+# torch's functions that read the settings, once they are known; set by one thread.
+cdef object _lock = threading.Lock()
+cdef int _are_known = False
+cdef int _observers_are_known = False
 cdef object _function_modes = None      # the number of modes, one of them the default device's
 cdef object _autocast = None
 cdef object _inference = None
@@ -20,13 +26,16 @@ cdef object _forward_ad = None
 cdef bint is_neutral() except -1:
     """Return whether no such setting is in effect. torch is not imported for that."""
     global _function_modes, _autocast, _inference
-    if _inference is None:
+    if not published(&_are_known):
         torch = sys.modules.get("torch")
         if torch is None or torch.__spec__._initializing:   # by another thread
             return True
-        _function_modes = torch._C._len_torch_function_stack
-        _autocast = torch._C._is_any_autocast_enabled
-        _inference = torch.is_inference_mode_enabled
+        with _lock:
+            if not _are_known:
+                _function_modes = torch._C._len_torch_function_stack
+                _autocast = torch._C._is_any_autocast_enabled
+                _inference = torch.is_inference_mode_enabled
+                publish(&_are_known, True)
     return _inference() is False and _autocast() is False and not _function_modes()
 
 
@@ -45,15 +54,18 @@ def is_observed():
 
 cdef bint is_observed_now() except -1:
     global _observers, _forward_ad
-    if _forward_ad is None:
+    if not published(&_observers_are_known):
         import torch
 
-        _observers = (
-            torch._C._len_torch_dispatch_stack,
-            torch._C._get_tracing_state,
-            torch._C._functorch.peek_interpreter_stack,
-        )
-        _forward_ad = torch.autograd.forward_ad
+        with _lock:
+            if not _observers_are_known:
+                _observers = (
+                    torch._C._len_torch_dispatch_stack,
+                    torch._C._get_tracing_state,
+                    torch._C._functorch.peek_interpreter_stack,
+                )
+                _forward_ad = torch.autograd.forward_ad
+                publish(&_observers_are_known, True)
     for observer in <tuple>_observers:
         if observer():
             return True
