@@ -80,6 +80,8 @@ def _kind_of_zip(path: str) -> str:
             names = archive.namelist()
     except (zipfile.BadZipFile, OSError) as cause:
         raise wrap_error(f"{path!r} cannot be read", _CALLER, cause) from cause
+    except Exception as cause:  # of zipfile, such as NotImplementedError of a version
+        raise EnforceValueError(f"{path!r} cannot be read: {cause}", _CALLER) from cause
     if any(name.endswith(".npy") for name in names):
         return "npz"
     raise EnforceValueError(
