@@ -91,7 +91,11 @@ def _contents(entries: Any) -> dict[str, Any]:
             entry.kind,
             entry.dtype,
             entry.sizes,
-            b"".join(bytes(chunk) for chunk in entry.chunks()),
+            # any byte but 0 is True in a bool, and becomes 1
+            b"".join(
+                bytes(map(bool, bytes(chunk))) if entry.dtype == "bool" else bytes(chunk)
+                for chunk in entry.chunks()
+            ),
             entry.message and entry.message(),
         )
         for entry in entries

@@ -34,7 +34,7 @@ MUTATIONS = {
     "minidb": 12_000,
     "predictor": 8_000,
     "chunks": 60_000,
-    "convert": 15_000,
+    "convert": 1_000,
     "pickled": 200_000,
     "shell": 3_500,
     "blob": 60_000,
