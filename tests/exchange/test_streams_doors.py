@@ -158,3 +158,16 @@ def test_a_copy_for_another_device_is_waited_for(wrap: type) -> None:
             t = torch.from_dlpack(capsule)
             assert t.device.index == last
             assert t.sum().item() == N
+
+
+def test_a_copy_of_a_view_for_another_device_is_waited_for() -> None:
+    """Its elements may be put in order on the other device, by its current stream."""
+    last = torch.cuda.device_count() - 1
+    ours, theirs = torch.cuda.Stream(), torch.cuda.Stream(last)
+    x = bridge.from_dlpack(late(ours))[::2]
+    with torch.cuda.stream(ours):
+        capsule = x.__dlpack__(
+            dl_device=(abi.CUDA, last), stream=theirs.cuda_stream, max_version=(1, 3)
+        )
+    with torch.cuda.stream(theirs):
+        assert torch.from_dlpack(capsule).sum().item() == N // 2

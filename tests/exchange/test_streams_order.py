@@ -14,6 +14,7 @@ import torch
 
 import bridge
 from bridge import at, caffe2
+from bridge.exchange.dlpack_capsule import DLPackProducer
 from tests.helpers import arrow_producer as arrow
 from tests.helpers import dlpack_structs as abi
 from tests.helpers.cuda_producers import NoStream
@@ -179,6 +180,18 @@ def test_the_per_thread_stream_waits(wrap: type, device: int) -> None:
     fill_late(t, side)
     with torch.cuda.stream(side), torch.cuda.device(0), no_host_waits():
         x.__dlpack__(stream=2, max_version=(1, 3))
+    assert total(t, theirs) == N
+
+
+@devices
+@pytest.mark.parametrize("immutable", [False, True])
+def test_frameworks_that_import_objects_wait(device: int, immutable: bool) -> None:
+    side, theirs = torch.cuda.Stream(device), torch.cuda.Stream(device)
+    t = zeros(device)
+    producer = DLPackProducer(bridge.from_dlpack(t).unsafeGetTensorImpl(), immutable)
+    fill_late(t, side)
+    with torch.cuda.stream(side), torch.cuda.device(0), no_host_waits():
+        producer.__dlpack__(stream=theirs.cuda_stream)
     assert total(t, theirs) == N
 
 
