@@ -12,7 +12,7 @@ from collections.abc import Callable
 from bridge.at import Tensor as AtTensor
 from bridge.c10 import Device
 from bridge.c10.copy import reported_copy
-from bridge.caffe2.blobs.copies import copy_into, is_on, tensor_of_array
+from bridge.caffe2.blobs.copies import copy_into, is_on, keeps_buffer, tensor_of_array
 from bridge.caffe2.blobs.tensor_proto import Caffe2TensorToNumpyArray
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.exchange.import_tensor import import_tensor
@@ -50,15 +50,14 @@ def put_array(blob: BlobCore, array: np.ndarray[Any, Any]) -> None:
 def put_device_copy(blob: BlobCore, copy: Tensor) -> None:
     """Make `blob` hold the elements of `copy`, which is new and not on the CPU.
 
-    The blob's own tensor gets them if it is on the same device and of the same type and sizes.
+    The blob's own tensor gets them if it is on the same device, of the same type and large enough.
     """
     tensor = blob._own_tensor()
     if (
         tensor is not None
         and is_on(tensor, copy.GetDevice())
-        and tensor.unsafeGetTensorImpl().owns_memory()
         and tensor.IsType(copy.dtype())
-        and tensor.sizes() == copy.sizes()
+        and keeps_buffer(tensor, copy.nbytes())
     ):
         tensor.CopyFrom(copy)
     else:

@@ -203,7 +203,10 @@ cdef class FunctionCore(ProgramCore):
         try:
             outputs = self._output_impls(results)
             if seen is None:
-                bound.remember(seen_in(impls, outputs) if outputs is not None else None)
+                seen = seen_in(impls, outputs) if outputs is not None else None
+                if seen is not None and bound.in_place and not _have_layouts(operands, None, seen):
+                    seen = None     # an output in place gave its input other sizes
+                bound.remember(seen)
             elif calls is not None and outputs is not None:
                 bound.set_recording(recording_of(
                     seen, calls, operands, buffers or [], results, bound.in_place))

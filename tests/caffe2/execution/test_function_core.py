@@ -52,6 +52,27 @@ def test_two_blobs_that_are_fed_one_tensor_and_then_another(once: bool) -> None:
     check(35)
 
 
+@pytest.mark.parametrize("device", [0, pytest.param(1, marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("once", [False, True])
+def test_a_run_in_place_that_changes_the_sizes(once: bool, device: int) -> None:
+    """What a run was given is told from what it leaves there, which the next run is given."""
+    option = core.DeviceOption(device)
+    net = core.Net("reshaped")
+    with core.DeviceScope(option):
+        net.Reshape("x", ["x", "old"], shape=[-1])
+    workspace.FeedBlob("x", np.zeros(1, np.float32), option)
+    workspace.CreateNet(net)
+    for sizes in ((2, 1), (2, 1), (3,), (1, 2, 3), (6,), (2, 3), (), (1,)) * 2:
+        workspace.FeedBlob("x", np.zeros(sizes, np.float32), option)
+        for given in (sizes, (int(np.prod(sizes)),)):
+            if once:
+                workspace.RunOperatorOnce(net.Proto().op[0])
+            else:
+                workspace.RunNet(net)
+            assert workspace.FetchBlob("old").tolist() == list(given)
+            assert workspace.FetchBlob("x").shape == (int(np.prod(sizes)),)
+
+
 def test_sizes_that_come_again_run_their_own_program() -> None:
     net = core.Net("rows")
     net.Gather(["w", "indices"], "picked")

@@ -92,6 +92,21 @@ def test_numpy_goes_to_a_cuda_device(option: Any) -> None:
     assert t.tolist() == [4, 4, 4]
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda:0", marks=pytest.mark.cuda)])
+def test_an_array_that_fits_goes_into_the_buffer(device: str) -> None:
+    FeedBlob("x", np.zeros((2, 2), np.float32), device)
+    t = FetchTorch("x")
+    for sizes in ((4,), (3,), (1, 2), ()):
+        FeedBlob("x", np.full(sizes, t.sum() + 1, np.float32), device)
+        n = int(np.prod(sizes))
+        assert FetchTorch("x").data_ptr() == t.data_ptr()
+        assert t.flatten()[:n].tolist() == FetchBlob("x").flatten().tolist()
+    before = t.tolist()
+    FeedBlob("x", np.zeros(5, np.float32), device)
+    FeedBlob("x", np.zeros(5, np.float64), device)
+    assert t.tolist() == before
+
+
 @pytest.mark.cuda
 def test_lists_go_to_a_cuda_device() -> None:
     FeedBlob("x", [1.0, 2.0], "cuda:0")
