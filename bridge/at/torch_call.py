@@ -127,9 +127,25 @@ class _Call:
         return self.wrap(impl)
 
     def finish(self) -> None:
-        """Copy what torch wrote to copies back into the wrappers."""
+        """Copy what torch wrote to copies back into the wrappers, and set the sizes it gave."""
         for wrapper, tensor in self.written:
-            write_back(wrapper.unsafeGetTensorImpl(), tensor)
+            impl = wrapper.unsafeGetTensorImpl()
+            if tuple(tensor.shape) == tuple(impl.sizes()):
+                write_back(impl, tensor)
+            else:
+                self._resize(impl, tensor)
+
+    def _resize(self, impl: TensorImpl, tensor: Any) -> None:
+        """Set `impl` to `tensor`, its own as torch resized it, perhaps into other memory."""
+        x = self.wrap(impl)
+        try:
+            stayed = tensor.numel() != 0 and tensor.data_ptr() == x.data_ptr()
+        except BufferError:  # its storage has other memory now
+            stayed = False
+        if stayed:
+            x.set_(x.storage(), x.storage_offset(), tuple(tensor.shape), tensor.stride())
+        else:
+            x.set_(self.wrap(import_result(tensor)))
 
 
 class TorchRunner:

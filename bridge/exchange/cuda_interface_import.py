@@ -24,7 +24,8 @@ __all__ = ["import_cuda_interface"]
 def import_cuda_interface(x: Any, interface: Any) -> TensorImpl:
     """Return a TensorImpl over the CUDA memory that `interface` of `x` describes; shared.
 
-    Keeps `x`. torch's current stream waits for the stream that `interface` names.
+    Keeps `x`. torch's current stream waits for the stream that `interface` names, unless there are
+    no elements.
 
     Raises BufferError: a masked array, structured or foreign-endian elements, strides that are no
     whole number of elements, no CUDA device here, or a description that makes no sense.
@@ -54,7 +55,8 @@ def import_cuda_interface(x: Any, interface: Any) -> TensorImpl:
     if 0 in shape:
         address = 0
     index = _device_of(name, address)
-    wait_for_producer(index, interface.get("stream"))
+    if address:  # else the stream may be of another device, and there is nothing to wait for
+        wait_for_producer(index, interface.get("stream"))
     try:
         return adopt_cuda_memory(x, address, shape, steps, meta, index, bool(readonly))
     except (ValueError, OverflowError) as error:

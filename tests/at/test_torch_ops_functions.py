@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+import bridge
 from bridge import at
 
 from .comparing import expect_result, pair
@@ -138,3 +139,22 @@ def test_out_that_is_too_small_stays_as_it_is(device: str) -> None:
             torch.resize_as_(target, ours)
         assert target.tolist() == [7] * target.numel()
     assert whole.tolist() == [[7] * 3, [0] * 3]
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements")
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("sizes", [(4,), (2, 2, 1), (3, 2), (0,), (5, 2)])
+@pytest.mark.parametrize("function", [at.mul, torch.mul])
+def test_out_has_the_sizes_that_torch_gives_it(function, sizes, device: str) -> None:
+    """Also where torch gave it other memory: the tensor came from torch, which can."""
+    given = at.ones(sizes, device=device)
+    target = bridge.from_dlpack(torch.zeros(3, 2, 1, device=device))
+    assert function(given, 2, out=target) is target
+    assert (target.shape, target.tolist()) == (sizes, (given * 2).tolist())
+    assert tuple(target.to_torch().shape) == sizes
+    if target.numel() <= 6:
+        own = at.zeros(3, 2, 1, device=device)
+        whole = own.alias()
+        assert function(given, 2, out=own) is own
+        assert (own.shape, own.tolist()) == (sizes, (given * 2).tolist())
+        assert whole.flatten().tolist() == [2] * own.numel() + [0] * (6 - own.numel())

@@ -236,6 +236,21 @@ def test_versions_of_the_interface(device: int, version: int) -> None:
 
 
 @devices
+def test_the_stream_of_an_interface_without_elements(device: int) -> None:
+    """No address says which device the stream is on, and nothing is to be waited for."""
+    side = torch.cuda.Stream(device)
+    with torch.cuda.stream(side):
+        x = at.empty(2, 0, device=f"cuda:{device}")
+
+        class Described:
+            __cuda_array_interface__ = x.__cuda_array_interface__
+
+        assert Described.__cuda_array_interface__["stream"] == side.cuda_stream
+    with torch.cuda.device(0), no_orders():
+        assert bridge.from_dlpack(Described()).shape == (2, 0)
+
+
+@devices
 @pytest.mark.parametrize("handle", [0, 1])
 def test_both_names_of_the_default_stream_in_a_table(device: int, handle: int) -> None:
     ours = torch.cuda.Stream(device)

@@ -21,6 +21,7 @@ from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.torch_io import adopt, operand
 from bridge.caffe2.operators.base.checks import INTS
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,12 +55,17 @@ class TorchOperator(Operator):
         Raises EnforceNotMet: it is not a tensor, or not of one of `types`. BufferError: torch has
         no such element type.
         """
-        tensor = self.Input(i)
-        if tensor.GetDeviceType() != self._definition.device.type:
-            self._refuse_device(i)
+        tensor = self.given(i)
         if types is not None and tensor.dtype() not in types:
             self._refuse_type(i, types)
         return operand(tensor)
+
+    def given(self, i: int) -> Tensor:
+        """Return input `i`. Raises EnforceNotMet: it is not a tensor, or not on our device."""
+        tensor = self.Input(i)
+        if tensor.GetDeviceType() != self._definition.device.type:
+            self._refuse_device(i)
+        return tensor
 
     def out(self, i: int, sizes: Sequence[int], dtype: TypeMeta) -> torch.Tensor:
         """Return output `i`, with these sizes and this type, as a writable torch tensor.
@@ -92,9 +98,12 @@ class TorchOperator(Operator):
 
     def put_objects(self, i: int, sizes: Sequence[int], items: list[Any], dtype: TypeMeta) -> None:
         """Set output `i` to objects of type `dtype`, which is not a number, with these sizes."""
-        tensor = self.Output(i)
+        on_host = self.device.type == c10.CPU
+        tensor = self.Output(i) if on_host else Tensor(c10.CPU)  # where objects are
         tensor.Resize(sizes)
         tensor.mutable_data(dtype)[:] = items
+        if not on_host:
+            self.SetOutputTensor(i, tensor)
 
     def strings(self, i: int) -> list[bytes]:
         """Return the strings of input `i` as a list."""

@@ -28,12 +28,12 @@ class _Nothing(TorchOperator):
         return values
 
 
-@register_operator("AsyncNetBarrier")
+@register_operator("AsyncNetBarrier", ("cpu", "cuda"))
 class AsyncNetBarrier(_Nothing):
     """No computation; operators before it in a net start before those after it."""
 
 
-@register_operator("Free")
+@register_operator("Free", ("cpu", "cuda"))
 class Free(_Nothing):
     """Reset the blobs."""
 

@@ -13,7 +13,7 @@ from bridge.caffe2.tensor.tensor import Tensor
 __all__: list[str] = []
 
 
-@register_operator("UnsafeCoalesce")
+@register_operator("UnsafeCoalesce", ("cpu", "cuda"))
 class UnsafeCoalesce(TorchOperator):
     """Concatenate the inputs in the last output (1-d); outputs 0, 1, ... share its memory.
 

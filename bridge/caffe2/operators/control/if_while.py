@@ -53,7 +53,7 @@ class Control(TorchOperator):
         return bool(found.item())
 
 
-@register_operator("If")
+@register_operator("If", ("cpu", "cuda"))
 class If(Control):
     """Run the net `then_net` if input 0 is True, otherwise `else_net`, if there is one.
 
@@ -71,7 +71,7 @@ class If(Control):
             chosen.run()
 
 
-@register_operator("While")
+@register_operator("While", ("cpu", "cuda"))
 class While(Control):
     """Run `cond_net`, if there is one, then `loop_net` if input 0 is True, and repeat.
 

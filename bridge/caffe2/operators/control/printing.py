@@ -29,7 +29,7 @@ _NAMES = {
 }
 
 
-@register_operator("Print")
+@register_operator("Print", ("cpu", "cuda"))
 class Print(TorchOperator):
     """Print type, sizes and the first `limit` (1000) elements of input 0 in one line.
 

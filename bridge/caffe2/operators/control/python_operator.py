@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from bridge import c10
 from bridge.c10.errors import EnforceKeyError
+from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.dlpack_tensor import DLPackTensor
 from bridge.caffe2.definitions.python_functions import GRADIENT, functions, unpickled_function
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,11 +24,12 @@ __all__ = [
 ]
 
 
-@register_operator("Python")
+@register_operator("Python", ("cpu", "cuda"))
 class PythonOperator(Operator):
     """Call a Python function with lists of the tensors of inputs and outputs.
 
-    An input that holds no tensor is passed as its Blob. Follows PythonOp,
+    An input that holds no tensor is passed as its Blob. On a device the function gets copies in
+    host memory, and the outputs are copied back, as by GPUFallbackOp there. Follows PythonOp,
     caffe2/python/pybind_state.h, PyTorch 1.8.1.
     """
 
@@ -51,23 +55,67 @@ class PythonOperator(Operator):
 
     def RunOnDevice(self) -> None:
         """Call the function."""
-        inputs, outputs = self._tensors()
-        if self._pass_workspace:
-            self._function(inputs, outputs, self._workspace)
-        else:
-            self._function(inputs, outputs)
-
-    def _tensors(self) -> tuple[list[Any], list[Any]]:
-        """Return what the function gets for the inputs and the outputs."""
-        inputs = [blob if blob._tensor is None else blob.as_tensor() for blob in self.Inputs()]
+        if self.device.type == c10.CPU:
+            given = self._tensors(self.Inputs())
+            for i in range(self.OutputSize()):
+                self.Output(i)
+            self._call(given, self.Outputs())
+            return
+        inputs = [_on_host(blob) for blob in self.Inputs()]
+        copies = dict(zip(self.Inputs(), inputs, strict=True))
         outputs = []
-        for i in range(self.OutputSize()):
-            self.Output(i)
-            outputs.append(self.OutputBlob(i).as_tensor())
-        return inputs, outputs
+        for blob in self.Outputs():
+            copy = copies.get(blob)  # in place of an input
+            outputs.append(_empty() if copy is None or copy._tensor is None else copy)
+        self._call(self._tensors(inputs), outputs)
+        for i, copy in enumerate(outputs):
+            self._put(i, copy)
+
+    def _call(self, given: list[Any], outputs: list[Blob]) -> None:
+        """Call the function with what it gets for the inputs, and the tensors of `outputs`."""
+        found = [self._tensor_of(blob) for blob in outputs]
+        if self._pass_workspace:
+            self._function(given, found, self._workspace)
+        else:
+            self._function(given, found)
+
+    def _tensors(self, inputs: list[Blob]) -> list[Any]:
+        """Return what the function gets for inputs."""
+        return [blob if blob._tensor is None else self._tensor_of(blob) for blob in inputs]
+
+    @staticmethod
+    def _tensor_of(blob: Blob) -> Any:
+        """Return what the function gets for the tensor of a blob."""
+        return blob.as_tensor()
+
+    def _put(self, i: int, copy: Blob) -> None:
+        """Set output `i` to the tensor in host memory that the function has written."""
+        tensor = copy.as_tensor()._tensor
+        if copy is self.OutputBlob(i) or not tensor.dtype():
+            return
+        if tensor.dtype().is_pod:
+            self.Output(i).CopyFrom(tensor)
+        else:
+            self.OutputBlob(i).Reset(tensor)  # objects are on the host
 
 
-@register_operator("PythonGradient")
+def _empty() -> Blob:
+    blob = Blob()
+    blob.Reset(Tensor("cpu"))
+    return blob
+
+
+def _on_host(blob: Blob) -> Blob:
+    """Return a blob with a copy of a tensor in host memory; a blob with something else itself."""
+    tensor = blob._tensor
+    if tensor is None or tensor.GetDeviceType() == c10.CPU:
+        return blob
+    copy = Blob()
+    copy.Reset(Tensor(tensor, "cpu"))
+    return copy
+
+
+@register_operator("PythonGradient", ("cpu", "cuda"))
 class PythonGradientOperator(PythonOperator):
     """Call the function passed as `grad_f`, which computes a gradient.
 
@@ -80,7 +128,7 @@ class PythonGradientOperator(PythonOperator):
     _builder = "pickled_grad_builder"
 
 
-@register_operator("PythonDLPack")
+@register_operator("PythonDLPack", ("cpu", "cuda"))
 class PythonDLPackOperator(PythonOperator):
     """Call a Python function with lists of `DLPackTensor` of the inputs and outputs.
 
@@ -88,12 +136,19 @@ class PythonDLPackOperator(PythonOperator):
     makes its own tensor the output. An input that holds no tensor is passed as its Blob.
     """
 
-    def _tensors(self) -> tuple[list[Any], list[Any]]:
-        inputs = [blob if blob._tensor is None else DLPackTensor(blob) for blob in self.Inputs()]
-        return inputs, [DLPackTensor(self.OutputBlob(i)) for i in range(self.OutputSize())]
+    def RunOnDevice(self) -> None:
+        """Call the function; on a device with the tensors there."""
+        if self.device.type != c10.CPU:
+            for i in range(self.OutputSize()):
+                self.Output(i)
+        self._call(self._tensors(self.Inputs()), self.Outputs())
+
+    @staticmethod
+    def _tensor_of(blob: Blob) -> DLPackTensor:
+        return DLPackTensor(blob)
 
 
-@register_operator("PythonDLPackGradient")
+@register_operator("PythonDLPackGradient", ("cpu", "cuda"))
 class PythonDLPackGradientOperator(PythonDLPackOperator):
     """Call the function passed as `grad_f` with lists of `DLPackTensor`; see PythonGradient."""
 

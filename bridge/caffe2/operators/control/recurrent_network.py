@@ -144,7 +144,7 @@ def _count_runs(operator: TorchOperator, net: StepNet) -> None:
         operator._inner_runs = net.runs
 
 
-@register_operator("RecurrentNetworkBlobFetcher")
+@register_operator("RecurrentNetworkBlobFetcher", ("cpu", "cuda"))
 class RecurrentNetworkBlobFetcher(TorchOperator):
     """Copy the blobs of all steps into the workspace, as ``<prefix>_<name><step>``.
 

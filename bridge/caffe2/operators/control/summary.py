@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-@register_operator("Summarize")
+@register_operator("Summarize", ("cpu", "cuda"))
 class Summarize(TorchOperator):
     """(minimum, maximum, mean, standard deviation of a sample) of input 0, float32.
 
@@ -42,4 +42,4 @@ class Summarize(TorchOperator):
             with open(self._path, "a") as file:
                 file.write(" ".join(f"{value:g}" for value in values) + "\n")
         if self.OutputSize():
-            self.put(0, torch.tensor(values, dtype=torch.float32))
+            self.put(0, torch.tensor(values, dtype=torch.float32, device=x.device))

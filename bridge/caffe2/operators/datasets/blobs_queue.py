@@ -112,7 +112,7 @@ def release(thread: int) -> None:
         queue.close()
 
 
-@register_operator("CreateBlobsQueue")
+@register_operator("CreateBlobsQueue", ("cpu", "cuda"))
 class CreateBlobsQueue(TorchOperator):
     """Create a queue of `capacity` (1) records of `num_blobs` (1) blobs.
 
@@ -171,7 +171,7 @@ class _OfQueue(TorchOperator):
         self.put_value(self.OutputSize() - 1, not done, c10.bool)
 
 
-@register_operator("EnqueueBlobs")
+@register_operator("EnqueueBlobs", ("cpu", "cuda"))
 class EnqueueBlobs(_OfQueue):
     """Enqueue the contents of the inputs after the queue; they are the outputs, too.
 
@@ -182,7 +182,7 @@ class EnqueueBlobs(_OfQueue):
         return self.queue().write(self.Outputs())
 
 
-@register_operator("SafeEnqueueBlobs")
+@register_operator("SafeEnqueueBlobs", ("cpu", "cuda"))
 class SafeEnqueueBlobs(_OfQueue):
     """EnqueueBlobs with a last output: whether it failed because the queue is closed."""
 
@@ -190,7 +190,7 @@ class SafeEnqueueBlobs(_OfQueue):
         self.give_status(self.queue(1).write(self.Outputs()[:-1]))
 
 
-@register_operator("DequeueBlobs")
+@register_operator("DequeueBlobs", ("cpu", "cuda"))
 class DequeueBlobs(_OfQueue):
     """Dequeue the next record, waiting for one.
 
@@ -201,7 +201,7 @@ class DequeueBlobs(_OfQueue):
         return self.queue().read(self.Outputs(), self.GetSingleArgument("timeout_secs", 0.0))
 
 
-@register_operator("SafeDequeueBlobs")
+@register_operator("SafeDequeueBlobs", ("cpu", "cuda"))
 class SafeDequeueBlobs(_OfQueue):
     """Dequeue `num_records` (1) records, concatenated; the last output: whether none came."""
 
@@ -238,7 +238,7 @@ class SafeDequeueBlobs(_OfQueue):
         append_rows(out, more)
 
 
-@register_operator("CloseBlobsQueue")
+@register_operator("CloseBlobsQueue", ("cpu", "cuda"))
 class CloseBlobsQueue(_OfQueue):
     """Close the queue: nobody waits for it from now on."""
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.lazy_torch import torch
@@ -86,6 +87,9 @@ def joined(columns: list[Column]) -> Column:
 def put_column(operator: TorchOperator, o: int, column: Column) -> None:
     """Set output `o` of an operator to a column, whose items nothing else refers to."""
     if column.dtype.is_pod:
-        operator.put(o, column.items.view(column.sizes))
+        items = column.items.view(column.sizes)
+        if operator.device.type != c10.CPU:  # whose tensors come from a file
+            items = items.to(str(operator.device))
+        operator.put(o, items)
     else:
         operator.put_objects(o, column.sizes, column.items, column.dtype)

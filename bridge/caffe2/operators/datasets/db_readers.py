@@ -103,7 +103,7 @@ for _class in (DBReader, FileReader, QueueReader):
     TypeMeta.Register(_class)
 
 
-@register_operator("CreateDB")
+@register_operator("CreateDB", ("cpu", "cuda"))
 class CreateDB(TorchOperator):
     """Create a reader of the database `db` of type `db_type` (leveldb, which is not available).
 
@@ -137,7 +137,7 @@ class CreateBlobsQueueDB(TorchOperator):
         self.OutputBlob(0).Reset(QueueReader(queue, place, timeout))
 
 
-@register_operator("TensorProtosDBInput")
+@register_operator("TensorProtosDBInput", ("cpu", "cuda"))
 class TensorProtosDBInput(TorchOperator):
     """The tensors of the next record of a reader, or of `batch_size` records, stacked.
 

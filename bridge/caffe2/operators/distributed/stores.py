@@ -24,7 +24,7 @@ __all__: list[str] = []
 declare_schema("RedisStoreHandlerCreate", "0:1:")  # the recorded Caffe2 was built without Redis
 
 
-@register_operator("FileStoreHandlerCreate")
+@register_operator("FileStoreHandlerCreate", ("cpu", "cuda"))
 class FileStoreHandlerCreate(TorchOperator):
     """Create a store in the folder `path`, which all processes see.
 

@@ -11,7 +11,7 @@ from bridge.caffe2.operators.base.torch_operator import TorchOperator
 __all__: list[str] = []
 
 
-@register_operator("Accumulate")
+@register_operator("Accumulate", ("cpu", "cuda"))
 class Accumulate(TorchOperator):
     """Input 0 plus `gamma` (1) times the output's former elements, if it has as many.
 
@@ -22,6 +22,7 @@ class Accumulate(TorchOperator):
         x = self.x(0, FLOAT)
         before = self.Output(0)
         known = before.dtype() is c10.float32 and before.storage_initialized()
+        known = known and before.GetDevice() == self.device
         if not known or before.numel() != x.numel():
             self.out(0, x.shape, c10.float32).copy_(x)
             return

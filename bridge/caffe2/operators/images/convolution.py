@@ -108,7 +108,7 @@ def _is_small(x: Tensor, w: Tensor, bias: Tensor | None, window: Window) -> bool
     """Return whether the kernel for small images computes this."""
     if x.dim() != 4 or not takes_kernels(x, w, *(() if bias is None else (bias,))):
         return False  # (asked first: sizes may be symbols where torch traces)
-    if {*window.stride, *window.dilation} != {1}:
+    if {*window.stride, *window.dilation} != {1} or min(*window.head, *window.tail) < 0:
         return False
     # (a row of the result is computed with what lies between it and the next)
     products = x.shape[0] * w.numel() * window.sizes[0] * (window.sizes[1] + w.shape[3] - 1)

@@ -279,9 +279,24 @@ def _gradient_images(
 
     (X, Y, dY) -> dX. Follows PoolGradientOp, caffe2/operators/pool_op.h, PyTorch 1.8.1.
     """
-    x, y, dy = (channels_first(one, order) for one in (x, y, dy))
-    window, rank = windows.on(x.shape[2:]), x.dim() - 2
+    x, y, dy, window = _fitting(x, y, dy, windows, order)
+    rank = x.dim() - 2
     return x, _spread(y, rank), _spread(dy, rank), window
+
+
+def _fitting(
+    x: Tensor, y: Tensor, dy: Tensor, windows: Windows, order: str
+) -> tuple[Tensor, Tensor, Tensor, Window]:
+    """Return X, Y and dY (N, C, ...), and the windows.
+
+    Raises EnforceNotMet: Y and dY do not have one value per window.
+    """
+    x, y, dy = (channels_first(one, order) for one in (x, y, dy))
+    window = windows.on(x.shape[2:])
+    sizes = (*x.shape[:2], *window.sizes)
+    fits = tuple(y.shape) == sizes and tuple(dy.shape) == sizes
+    require(fits, f"Y and dY have the sizes {list(sizes)}, a value per window", y, dy)
+    return x, y, dy, window
 
 
 @by_rank("MaxPool", "Gradient")
@@ -292,8 +307,7 @@ def max_pool_gradient(
     order = image_order(order)
     if x.numel() == 0:
         return torch.empty_like(x)
-    x, y, dy = (channels_first(one, order) for one in (x, y, dy))
-    window = windows.on(x.shape[2:])
+    x, y, dy, window = _fitting(x, y, dy, windows, order)
     return channels_last(_max_gradient(x, y, dy, window), order)
 
 

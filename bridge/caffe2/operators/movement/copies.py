@@ -72,7 +72,7 @@ def ensure_dense(x: Tensor, *, out: Out = None) -> Tensor:
     return _copied(x, out)
 
 
-@register_operator("Alias")
+@register_operator("Alias", ("cpu", "cuda"))
 class Alias(TorchOperator):
     """A tensor with its own sizes that shares the memory of input 0.
 
@@ -80,7 +80,7 @@ class Alias(TorchOperator):
     """
 
     def RunOnDevice(self) -> None:
-        self.OutputTensorAlias(0, self.Input(0))
+        self.OutputTensorAlias(0, self.given(0))
 
     @staticmethod
     def as_function(x: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ class Alias(TorchOperator):
         return x
 
 
-@register_operator("AliasWithName")
+@register_operator("AliasWithName", ("cpu", "cuda"))
 class AliasWithName(Alias):
     """Alias; the argument `name` is metadata."""
 

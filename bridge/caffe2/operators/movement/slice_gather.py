@@ -92,6 +92,10 @@ def _out_of_range(indices: Tensor, rows: int, axis: int) -> EnforceIndexError:
     )
 
 
+def _is_out_of_range(indices: Tensor, rows: int) -> bool:
+    return bool(((indices < 0) | (indices >= rows)).any())
+
+
 def _gathered(data: Tensor, indices: Tensor, axis: int, wrap: bool, match_outer: bool) -> Tensor:
     """Return the slices of the data along an axis at the indices."""
     axis = axis_from_front(axis, data.dim())
@@ -103,14 +107,16 @@ def _gathered(data: Tensor, indices: Tensor, axis: int, wrap: bool, match_outer:
         zero, end = indices.new_zeros(()), indices.new_full((), rows)
         places = torch.where(indices < zero, indices + end, indices)
     # On the CPU torch checks the indices; a kernel for CUDA that fails ends the process.
-    if places.is_cuda and has_values(places) and bool(((places < 0) | (places >= rows)).any()):
+    if places.is_cuda and has_values(places) and _is_out_of_range(places, rows):
         raise _out_of_range(indices, rows, axis)
     outer, inner = data.shape[:axis], data.shape[axis + 1 :]
     if not match_outer:
         try:
             found = torch.index_select(data, axis, places.reshape(-1))
-        except IndexError as cause:
-            raise _out_of_range(indices, rows, axis) from cause
+        except (IndexError, RuntimeError) as cause:  # along other axes than 0 it is the latter
+            if has_values(places) and _is_out_of_range(places, rows):
+                raise _out_of_range(indices, rows, axis) from cause
+            raise
         return found.view((*outer, *indices.shape, *inner))
     require(axis >= 1, "with match_outer the axis is at least 1", axis)
     require(indices.shape[:axis] == outer, "the sizes of indices begin as those of data", indices)
@@ -120,7 +126,9 @@ def _gathered(data: Tensor, indices: Tensor, axis: int, wrap: bool, match_outer:
     try:
         found = torch.gather(blocks, 1, each)
     except RuntimeError as cause:
-        raise _out_of_range(indices, rows, axis) from cause
+        if has_values(places) and _is_out_of_range(places, rows):
+            raise _out_of_range(indices, rows, axis) from cause
+        raise
     return found.view((*indices.shape, *inner))
 
 

@@ -118,8 +118,17 @@ class _Lowp(Int8Operator):
             self.put_quantized(o, made)
 
     def plainly(self, operands: list[Tensor]) -> tuple[Tensor, ...]:
-        """Return what the plain operator makes of float32."""
+        """Return what the plain operator makes of float32.
+
+        Raises EnforceNotMet: an operand of another type than the plain operator takes, whose
+        kernels read its memory as one of those.
+        """
         bound = self._definition.checked
+        dtypes = [c10.TypeMeta.Make(one.dtype) for one in operands]
+        for i, (dtype, allowed) in enumerate(zip(dtypes, bound.types, strict=True)):
+            types = (dtypes[allowed],) if isinstance(allowed, int) else allowed
+            if types is not None and dtype not in types:
+                self._refuse_type(i, types)
         found = bound.function(*operands, **bound.arguments)
         results: tuple[Tensor, ...] = found if isinstance(found, tuple) else (found,)
         if self._definition.type.endswith("Relu"):

@@ -21,9 +21,11 @@ __all__ = ["AtomicIter", "Iter"]
 _LARGEST = 2**63 - 1
 
 
-@register_operator("Iter")
+@register_operator("Iter", ("cpu", "cuda"))
 class Iter(FloatOperator):
     """Add one to the int64 in the output, which is also the input; set it to 1 if there is none.
+
+    It is on the CPU wherever the operator runs.
 
     Raises EnforceNotMet: it holds something else, a negative number, or the largest int64.
     Follows IterOp, caffe2/sgd/iter_op.h, PyTorch 1.8.1.
@@ -31,13 +33,13 @@ class Iter(FloatOperator):
 
     def RunOnDevice(self) -> None:
         if self.InputSize() == 0 and not self.OutputIsTensorType(0, "cpu"):
-            self.out(0, (1,), c10.int64).fill_(1)
+            operand(self.Output(0, [1], c10.device("cpu").dtype(c10.int64))).fill_(1)
             return
         self.count()
 
     def count(self) -> None:
         """Add one to the output."""
-        tensor = self.Output(0)
+        tensor = self.OutputTensorOrUndefined(0)
         holds_one = tensor.IsType(c10.int64) and tensor.numel() == 1
         holds_one = holds_one and tensor.GetDeviceType() == c10.CPU
         self.enforce(holds_one, "the output holds one int64, on the CPU")
@@ -46,7 +48,7 @@ class Iter(FloatOperator):
             self.enforce(False, "the count is in [0, 2**63 - 1)", int(room))
 
 
-@register_operator("AtomicIter")
+@register_operator("AtomicIter", ("cpu", "cuda"))
 class AtomicIter(Iter):
     """(mutex, count) -> count + 1, in place.
 

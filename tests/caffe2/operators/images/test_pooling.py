@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from bridge import caffe2
+from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import core, workspace
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
@@ -41,3 +42,15 @@ def test_gradients_agree(op_type: str, order: str, windows: dict[str, Any]) -> N
     assert given.grad is not None
     expected = workspace.FetchBlob(str(gradients["x"]))
     np.testing.assert_allclose(given.grad.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("op_type", ["MaxPoolGradient", "AveragePoolGradient", "LpPoolGradient"])
+@pytest.mark.parametrize("order", ["NCHW", "NHWC"])
+@pytest.mark.parametrize(("y", "dy"), [(3, 2), (2, 9), (1, 1)])
+def test_gradients_take_one_value_per_window(op_type: str, order: str, y: int, dy: int) -> None:
+    for name, size in {"x": 4, "y": y, "dy": dy}.items():
+        sizes = (1, size, size, 1) if order == "NHWC" else (1, 1, size, size)
+        workspace.FeedBlob(name, np.ones(sizes, np.float32))
+    op = core.CreateOperator(op_type, ["x", "y", "dy"], ["dx"], kernel=2, stride=2, order=order)
+    with pytest.raises(EnforceNotMet, match=r"sizes \[1, 1, 2, 2\], a value per window"):
+        workspace.RunOperatorOnce(op)

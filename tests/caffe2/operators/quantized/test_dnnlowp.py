@@ -117,3 +117,22 @@ def test_sixteen_bits_are_refused_by_name():
     workspace.FeedBlob("x", IMAGE)
     with pytest.raises(EnforceNotMet, match="Quantize of the engine DNNLOWP_16 is not available"):
         run("Quantize", ["x"], ["y"], engine="DNNLOWP_16")
+
+
+@pytest.mark.parametrize(
+    ("op_type", "sizes", "dtypes"),
+    [
+        ("Gather", [(6, 2), (3,)], ["float32", "int8"]),
+        ("Gather", [(6, 2), (3,)], ["float32", "float32"]),
+        ("Sum", [(6, 2), (6, 2)], ["int8", "int8"]),
+        ("FC", [(6, 2), (3, 2), (3,)], ["float32", "float32", "float64"]),
+    ],
+)
+def test_types_that_the_plain_operator_does_not_take(op_type, sizes, dtypes):
+    names = []
+    for i, (size, dtype) in enumerate(zip(sizes, dtypes, strict=True)):
+        names.append(f"x{i}")
+        workspace.FeedBlob(names[-1], np.ones(size, dtype))
+    with pytest.raises(EnforceNotMet, match=rf"has the type {dtypes[-1]}; {op_type} takes") as got:
+        run(op_type, names, ["y"])
+    assert isinstance(got.value, TypeError)
