@@ -115,7 +115,7 @@ class Windows:
         self.pads = _pads(arguments) or [0] * 2 * rank
         every = (*self.kernel, *self.stride, *self.dilation, *self.pads)
         require(
-            -(2**31) <= min(every, default=0) and max(every, default=0) < 2**31,
+            min(every, default=0) >= -(2**31) and max(every, default=0) < 2**31,
             "kernel, stride, dilation and pads fit an int of 32 bits",
             *every,
         )

@@ -19,7 +19,7 @@ def test_numbers_that_caffe2_could_not_hold_are_refused(type_: str, name: str, v
     workspace.FeedBlob("x", np.ones((1, 1, 4, 4), np.float32))
     workspace.FeedBlob("w", np.ones((1, 1, 2, 2), np.float32))
     inputs = ["x", "w"] if type_ == "Conv" else ["x"]
-    with pytest.raises(c10.EnforceNotMet, match="32 bits|32-bit|int32"):
+    with pytest.raises(c10.EnforceNotMet, match="32 bits"):
         workspace.RunOperatorOnce(
             core.CreateOperator(type_, inputs, ["y"], **{"kernel": 2, name: value})
         )
