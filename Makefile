@@ -7,7 +7,8 @@
 #   make docs            build the package and the site of docs/, in build/docs
 #   make fuzz            build the package with clang and fuzz the reader of blobs and the doors
 #   make sanitize        build the package with AddressSanitizer and UBSan, and run the tests of the
-#                        core, exchange and blobs on it; make sanitize-quick runs a selection
+#                        core, exchange, blobs and operators and the doors on it, in an hour or two;
+#                        make sanitize-quick runs a selection
 #   make sanitize-threads
 #                        build CPython without the GIL and the package with ThreadSanitizer, and run
 #                        the tests of threads and a minute of stress on it; needs clang, and
@@ -49,7 +50,8 @@ SANITIZED ?= $(VENV)/sanitized
 SANITIZED_TESTS ?= tests/dlpack tests/c10 tests/wire tests/exchange tests/at tests/see tests/tf \
 	tests/libraries tests/caffe2/tensor tests/caffe2/blobs tests/caffe2/files \
 	tests/test_wrapper.py tests/test_front.py tests/test_pickling.py \
-	tests/test_exchange_table_export.py tests/test_exchange_table_import.py
+	tests/test_exchange_table_export.py tests/test_exchange_table_import.py \
+	tests/caffe2/operators tests/conformance/operators tests/fuzz
 # What is nearest to memory and takes a few minutes of two cores with the build: sizes, descriptors,
 # storages, allocators, and the structures that others hand in.
 SANITIZED_QUICKLY ?= tests/c10 tests/dlpack tests/exchange/test_numpy.py \

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from bridge.c10.flags import FLAGS
+from bridge.c10.immortal import immortal as _immortal
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.definitions.operator_types import built_in_packages as _built_in_packages
 from bridge.caffe2.install import install
@@ -59,3 +60,4 @@ __getattr__, __dir__ = lazily(
         "bridge.caffe2.workspaces.checkpoint": "load_checkpoint save_checkpoint",
     },
 )
+_immortal(globals())

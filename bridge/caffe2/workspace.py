@@ -68,6 +68,7 @@ True
 
 from __future__ import annotations
 
+from bridge.c10.immortal import immortal as _immortal
 from bridge.caffe2 import scope, utils
 from bridge.caffe2.base.global_init import GlobalInit
 from bridge.caffe2.blobs.blob import Blob
@@ -258,3 +259,6 @@ _get, __dir__ = lazily(
 def __getattr__(name: str) -> Any:
     # Caffe2 has no public name for it, so scripts read this one.
     return root_folder() if name == "_immediate_root_folder" else _get(name)
+
+
+_immortal(globals())

@@ -18,13 +18,14 @@ from bridge.c10.errors import EnforceNotMet
 cdef object _owners = WeakKeyDictionary()
 
 
-cdef dict export_array_interface(TensorImpl impl):
+cdef dict export_array_interface(TensorImpl exported):
     """Return the description of host memory. Raises AttributeError: the memory is not the host's,
     not allocated, or the interface has no name for its element type."""
-    cdef TensorImpl exported = impl
+    # Not assigned to the argument: where Cython finds no memory for what the generator below
+    # shares, it releases the assigned arguments that it has not retained yet.
+    cdef TensorImpl impl = seen(exported)
     cdef int64_t itemsize
     cdef char* data
-    impl = seen(impl)
     itemsize = impl.c_dtype.itemsize
     try:
         impl.require_defined("__array_interface__")

@@ -18,12 +18,13 @@ from bridge.c10.tensor_impl cimport (
 from bridge.dlpack.abi cimport DL_CUDA, DL_CUDA_MANAGED
 
 
-cdef dict export_cuda_interface(TensorImpl impl):
+cdef dict export_cuda_interface(TensorImpl exported):
     """Return the description of CUDA memory. Raises AttributeError: it is not CUDA memory, or
     the interface has no name for its element type."""
+    # Not assigned to the argument: as in array_interface_export.pyx.
+    cdef TensorImpl impl = seen(exported)
     cdef char* data
     cdef int64_t itemsize
-    impl = seen(impl)
     itemsize = impl.c_dtype.itemsize
     if is_undefined(impl) or device_type_of(impl) not in (DL_CUDA, DL_CUDA_MANAGED):
         where = "undefined" if is_undefined(impl) else f"on {impl.device()}"

@@ -111,6 +111,7 @@ CALLS: dict[str, Call] = {
     "__dlpack__ of a copy": (made, lambda t: t.__dlpack__(copy=True)),
     "__dlpack__ of many": (many, lambda t: t.__dlpack__(max_version=(1, 0))),
     "__array_interface__": (made, lambda t: t.__array_interface__),
+    "__cuda_array_interface__": (made, lambda t: hasattr(t, "__cuda_array_interface__")),
     "__arrow_c_schema__": (made, lambda t: t.__arrow_c_schema__()),
     "__arrow_c_array__": (four, lambda t: t.__arrow_c_array__()),
     "__arrow_c_array__ of three dimensions": (made, lambda t: t.__arrow_c_array__()),

@@ -108,13 +108,40 @@ def survives(code: str) -> bool:
     return done.returncode == 0
 
 
-def lists_survive() -> bool:
-    """Return whether this Python can fail to make a list, and go on.
+# PyList_New of CPython 3.13 to 3.15 without the GIL: where it finds no memory for the items, it
+# frees the list before `ob_item` is set. In a list that it takes from those that it keeps, that is
+# NULL, but CPython 3.13 keeps lists with the items that they had. (The process ends at once: what
+# was freed twice must not be used again.)
+_LISTS = """
+import _testcapi, os, sys
+class Kept: pass
+kept = Kept()
+def make(kept):
+    return [kept]
+make(kept)
+before = sys.getrefcount(kept)
+spare = [[] for _ in range(100)]
+del spare
+make(kept)
+_testcapi.set_nomemory(0, 1)
+try:
+    make(kept)
+except MemoryError:
+    pass
+_testcapi.remove_mem_hooks()
+os._exit(sys.getrefcount(kept) != before)
+"""
+_WITHOUT_GIL = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
-    Where PyList_New of CPython 3.13 to 3.15 without the GIL finds no memory for the items, it
-    frees the list before `ob_item` is set, and so the items of a list that was there before.
+
+def _keep_lists() -> None:
+    """Let this thread have lists without items to take its next lists from.
+
+    CPython without the GIL frees wild memory where it has to make the list itself and then finds no
+    memory for the items: see `_LISTS`.
     """
-    return not sysconfig.get_config_var("Py_GIL_DISABLED")
+    spare: list[list[object]] = [[] for _ in range(100)]  # CPython keeps 80
+    del spare
 
 
 def require_lists(name: str, makes_lists: Collection[str]) -> None:
@@ -122,7 +149,7 @@ def require_lists(name: str, makes_lists: Collection[str]) -> None:
 
     And one that makes a generator, or appends to a list, where CPython does not survive that.
     """
-    if name in makes_lists and not lists_survive():
+    if name in makes_lists and not survives(_LISTS):
         pytest.skip("this CPython frees items twice when PyList_New finds no memory")
     if name in _MAKE_GENERATORS and not survives(_GENERATORS):
         pytest.skip("this CPython crashes where it finds no memory for a generator")
@@ -259,6 +286,8 @@ def _attempt(
 
     sys.unraisablehook = unraisable
     gc.disable()  # a collection that begins now needs memory itself, and can raise to nobody
+    if _WITHOUT_GIL:
+        _keep_lists()
     start()
     try:
         call(value)
@@ -331,7 +360,7 @@ def _left_behind(run: Callable[[], None]) -> list[str]:
 
 def _collect() -> None:
     """Free what nobody holds; without the GIL, what is kept for other threads goes later."""
-    for _ in range(4 if sysconfig.get_config_var("Py_GIL_DISABLED") else 1):
+    for _ in range(4 if _WITHOUT_GIL else 1):
         gc.collect()
 
 

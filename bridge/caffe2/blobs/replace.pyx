@@ -8,10 +8,11 @@ other thread runs; without it the tensor is locked. What the tensor had is relea
 
 cimport cython
 from libc.stdint cimport int64_t
-from libc.string cimport memmove
+from libc.string cimport memcmp, memmove
 
 from bridge.c10.copy cimport contiguous_copy
-from bridge.c10.storage cimport EXTERNAL, READONLY, Storage
+from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
+from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     OWN_ORIGIN,
@@ -41,12 +42,17 @@ def copy_array(Tensor tensor not None, array):
         FLAGS.caffe2_max_keep_on_shrink_memory if FLAGS.caffe2_keep_on_shrink else -1)
     if not source.flags & CONTIGUOUS:
         source = contiguous_copy(source, "FeedBlob")
-    if not _put(tensor.impl, source, spare):
+    if not overwrite(tensor.impl, source, spare):
         become(tensor.impl, contiguous_copy(source, "FeedBlob"))
 
 
-cdef bint _put(TensorImpl impl, TensorImpl source, int64_t most_spare) except -1:
-    """Copy the elements of `source` into the buffer of `impl`; return False if it is replaced."""
+cdef bint overwrite(TensorImpl impl, TensorImpl source, int64_t most_spare) except -1:
+    """Copy `source`, contiguous numbers in host memory, into the buffer of `impl`, which gets its
+    sizes.
+
+    Return False, and do nothing, if the buffer is not the bridge's own, of another type or too
+    small; or if the number of elements is another and more than `most_spare` bytes would be left.
+    """
     cdef Storage storage
     while True:
         storage = storage_of(impl)
@@ -55,16 +61,24 @@ cdef bint _put(TensorImpl impl, TensorImpl source, int64_t most_spare) except -1
         # both at once: a second section that has to wait lets go of the first
         with cython.critical_section(impl, storage):
             if impl.storage is storage:
-                _former = former(impl)      # released on return
-                return _put_locked(impl, storage, source, most_spare)
+                # released on return
+                _former = None if _has_sizes_of(impl, source) else former(impl)
+                return _overwrite_locked(impl, storage, source, most_spare)
 
 
-cdef bint _put_locked(
+cdef inline bint _has_sizes_of(TensorImpl impl, TensorImpl source) noexcept:
+    """Return whether nothing of the metadata changes, so that torch's tensor of it stays valid."""
+    return impl.flags & CONTIGUOUS and impl.ndim == source.ndim \
+        and memcmp(impl.c_sizes, source.c_sizes, impl.ndim * sizeof(int64_t)) == 0
+
+
+cdef bint _overwrite_locked(
     TensorImpl impl, Storage storage, TensorImpl source, int64_t most_spare,
 ) except -1:
     cdef int64_t nbytes = source.c_numel * source.c_dtype.itemsize
     cdef int64_t begin, spare
-    if storage.data == NULL or storage.flags & (EXTERNAL | READONLY) \
+    cdef char* data
+    if storage.data == NULL or storage.flags & (EXTERNAL | READONLY | BORROWED) \
             or storage.device_type != DL_CPU or impl.c_dtype is not source.c_dtype \
             or storage.c_dtype is not source.c_dtype:
         return False
@@ -72,9 +86,15 @@ cdef bint _put_locked(
     spare = storage.c_nbytes - begin - nbytes
     if spare < 0 or (source.c_numel != impl.c_numel and spare > most_spare):
         return False
-    impl.set_contiguous(source.c_sizes, source.ndim, source.c_numel)
-    if nbytes:
-        memmove(storage.data + begin, source.storage.data, nbytes)
+    if not _has_sizes_of(impl, source):
+        impl.set_contiguous(source.c_sizes, source.ndim, source.c_numel)
+    data = storage.data + begin
+    if nbytes > RELEASE_GIL_NBYTES:
+        _keep = storage.ctx     # another thread may replace the buffer while the GIL is released
+        with nogil:
+            memmove(data, source.storage.data, nbytes)
+    elif nbytes:
+        memmove(data, source.storage.data, nbytes)
     return True
 
 

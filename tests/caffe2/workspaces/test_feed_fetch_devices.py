@@ -97,7 +97,7 @@ def test_an_array_that_fits_goes_into_the_buffer(device: str) -> None:
     FeedBlob("x", np.zeros((2, 2), np.float32), device)
     t = FetchTorch("x")
     for sizes in ((4,), (3,), (1, 2), ()):
-        FeedBlob("x", np.full(sizes, t.sum() + 1, np.float32), device)
+        FeedBlob("x", np.full(sizes, float(t.sum()) + 1, np.float32), device)
         n = int(np.prod(sizes))
         assert FetchTorch("x").data_ptr() == t.data_ptr()
         assert t.flatten()[:n].tolist() == FetchBlob("x").flatten().tolist()

@@ -113,6 +113,12 @@ class Windows:
         self.stride = pair(arguments, "stride") or [1] * rank
         self.dilation = pair(arguments, "dilation") or [1] * rank
         self.pads = _pads(arguments) or [0] * 2 * rank
+        every = (*self.kernel, *self.stride, *self.dilation, *self.pads)
+        require(
+            min(every, default=0) >= -(2**31) and max(every, default=0) < 2**31,
+            "kernel, stride, dilation and pads fit an int of 32 bits",
+            *every,
+        )
         implicit = self.legacy in (VALID, SAME)
         require(
             not (implicit and any(map(arguments.has, ("pads", "pad", "pad_t")))),

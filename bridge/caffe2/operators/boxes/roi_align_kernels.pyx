@@ -7,8 +7,11 @@ summed into bins along the row first, and then the rows into bins. Caffe2 adds f
 sample instead.
 """
 
-from libc.math cimport ceilf
+from libc.math cimport INFINITY, ceilf
 from libc.stdlib cimport free, malloc
+
+
+cdef Py_ssize_t MOST = 1 << 40       # of which no memory holds the samples
 
 
 cdef struct Sample:
@@ -103,8 +106,16 @@ cdef void align(
 
 
 cdef Py_ssize_t samples_of(float length, Py_ssize_t bins, Py_ssize_t ratio) noexcept nogil:
-    """Return how many samples a bin has: one per pixel, begun ones too, unless `ratio` says."""
-    return ratio if ratio > 0 else <Py_ssize_t>ceilf(length / bins)
+    """Return how many samples a bin has: one per pixel, begun ones too, unless `ratio` says.
+
+    None for a length that is negative, infinite or NaN, and `MOST` for one that is too large.
+    """
+    cdef float pixels = ceilf(length / bins)
+    if ratio > 0:
+        return ratio
+    if not 0 < pixels < INFINITY:
+        return 0
+    return <Py_ssize_t>pixels if pixels < <float>MOST else MOST
 
 
 def roi_align(
@@ -141,6 +152,9 @@ def roi_align(
         sizes[4 * i + 2], sizes[4 * i + 3] = start_w, size_w
         most_down = max(most_down, samples_of(size_h, pooled_h, ratio))
         most_across = max(most_across, samples_of(size_w, pooled_w, ratio))
+    if most_down >= MOST // pooled_h or most_across >= MOST // pooled_w:
+        free(sizes)
+        raise MemoryError("The regions have more samples than any memory holds.")
     down.bins, down.size = pooled_h, height
     across.bins, across.size = pooled_w, width
     down.samples = <Sample *>malloc(pooled_h * most_down * sizeof(Sample))

@@ -46,6 +46,10 @@ class RoIRules:
         made.aligned = bool(arguments.single("aligned", False))
         require(made.scale > 0, "spatial_scale is positive", made.scale)
         require(min(made.bins) > 0, "pooled_h and pooled_w are positive", made.bins)
+        most = max(*made.bins, made.ratio)
+        require(
+            most < 2**31, "bins and sampling_ratio fit an int of 32 bits", made.bins, made.ratio
+        )
         return made
 
 

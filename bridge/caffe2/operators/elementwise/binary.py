@@ -130,7 +130,7 @@ def div(
     in_place: InPlace | None = None,
     out: Out = None,
 ) -> Tensor:
-    """A / B; the quotient of integers is rounded towards zero.
+    """A / B; the quotient of integers is rounded towards zero, and wraps around.
 
     Raises EnforceNotMet: an integer is divided by 0.
     """
@@ -139,6 +139,10 @@ def div(
         return torch.div(a, other, out=out)
     if has_values(other):
         require(bool((other != 0).all()), "no integer is divided by zero")
+        negates = other == -1
+        if bool(negates.any()):  # the processor refuses the lowest number over -1
+            quotient = torch.div(a, other.masked_fill(negates, 1), rounding_mode="trunc")
+            return torch.where(negates, -quotient, quotient, out=out)
     return torch.div(a, other, rounding_mode="trunc", out=out)
 
 

@@ -42,6 +42,8 @@ def take(
     cdef const void *places = <const void *>floats_of(indices, n)
     cdef int64_t i, row, size = width * itemsize
     check(places, wide, n, -rows if wraps else 0, rows)
+    if size == 0:               # and maybe no memory: memcpy takes no NULL
+        return y
     for i in range(n):
         row = row_at(places, wide, i)
         if row < 0:

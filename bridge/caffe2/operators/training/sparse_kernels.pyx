@@ -8,7 +8,7 @@ first operand is returned.
 """
 
 from libc.math cimport sqrtf
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from bridge.caffe2.operators.base.cloned cimport cloned_void, inlined_void
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
@@ -174,7 +174,8 @@ def adam(
     cdef Py_ssize_t i, k
     cdef int64_t row
     cdef bint divides
-    factor, divides = scale((<const int64_t *>floats_of(iteration, 1))[0] + 1)
+    # (unsigned: wraps around, as in torch)
+    factor, divides = scale(<int64_t>((<const uint64_t *>floats_of(iteration, 1))[0] + 1))
     with nogil:
         for i in range(n):
             row = row_at(at, wide, i)

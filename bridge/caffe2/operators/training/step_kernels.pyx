@@ -30,7 +30,7 @@ def adam(
     cdef const float *old_v = floats_of(v, n)
     cdef const float *grad = floats_of(g, n)
     cdef double rate = floats_of(lr, 1)[0], a, b, by, found
-    cdef double t = (<const int64_t *>floats_of(iteration, 1))[0] + 1
+    cdef double t = <double>(<const int64_t *>floats_of(iteration, 1))[0] + 1
     cdef double correction = sqrt(1 - pow(beta2, t)) / (1 - pow(beta1, t))
     cdef int64_t i
     for i in range(n):

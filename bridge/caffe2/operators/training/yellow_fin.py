@@ -74,7 +74,8 @@ def yellow_fin(
     Follows YellowFinOp, caffe2/sgd/yellowfin_op.h, PyTorch 1.8.1.
     """
     w, m, g, average, squares = alike(param, moment, grad, g_avg, g2_avg)
-    require(curv_win.numel() >= curv_win_width, "the window has its width", curv_win)
+    fits = 0 < curv_win_width <= curv_win.numel()
+    require(fits, "the window has its width, at least 1", curv_win, curv_win_width)
     require(scalars_memory.numel() == 5, "there are five numbers", scalars_memory)
     require(iteration.numel() == 1, "the iteration has one element", iteration)
     olds = [moment, lr_avg, mu_avg, curv_win, g_avg, g2_avg, scalars_memory]
