@@ -48,7 +48,7 @@ cdef class FunctionCore(ProgramCore):
     cdef Program _program_of(self, Recording recording, bint has_buffers)
     cdef bint _has_run(self) noexcept
     cdef int _learn(self, Seen seen) except -1
-    cdef int _repeat(self, Recording recording, list operands, list buffers) except -1
+    cdef bint _repeat(self, Recording recording, list operands, list buffers) except -1
     cdef list _layouts_in_place(self, list impls)
     cdef list _buffers(self, list layouts, list impls, list operands)
     cdef list _checked(self, object returned)

@@ -184,11 +184,12 @@ cdef class FunctionCore(ProgramCore):
             seen, buffers = None, None      # another thread changed a blob meanwhile
         recording = bound.recording_of(seen) if seen is not None else None
         if recording is not None and may_record and self._are_plain(impls):
-            self._repeat(recording, operands, buffers)
-            if self._has_run():     # of a net, whose operators run again
-                self.keep(self._program_of(recording, buffers is not None))
-            self._learn(seen)
-            return None
+            if self._repeat(recording, operands, buffers):
+                if self._has_run():     # of a net, whose operators run again
+                    self.keep(self._program_of(recording, buffers is not None))
+                self._learn(seen)
+                return None
+            may_record = False
         if buffers is not None:
             arguments = dict(arguments)
             arguments[bound.out_name] = \
@@ -238,18 +239,26 @@ cdef class FunctionCore(ProgramCore):
         unlock_object()
         return 0
 
-    cdef int _repeat(self, Recording recording, list operands, list buffers) except -1:
-        """Make the recorded calls on these tensors."""
+    cdef bint _repeat(self, Recording recording, list operands, list buffers) except -1:
+        """Make the recorded calls on these tensors; return False if the function is to be called.
+
+        It says in its own words what fails.
+        """
         cdef list values = operands if buffers is None else operands + buffers
         cdef Py_ssize_t o, slot
         values = values + [None] * (recording.slots - len(values))
-        make_calls(recording.calls, values)
+        try:
+            make_calls(recording.calls, values)
+        except (IndexError, RuntimeError):
+            if self._bound.in_place:    # and maybe computed in part
+                raise
+            return False
         if recording.results is not None:
             for o in range(len(recording.results)):
                 slot = recording.results[o]
                 if slot >= 0:
                     self._put_result(o, values[slot])
-        return 0
+        return True
 
     cdef Program _program_of(self, Recording recording, bint has_buffers):
         cdef Program program

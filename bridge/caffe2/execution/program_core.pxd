@@ -21,6 +21,7 @@ cdef class ProgramCore(OperatorCore):
 
     cdef int keep(self, Program program) except -1
     cdef bint _takes(self, Program program)
+    cdef bint _writes_inputs(self, Program program) except -1
     cdef Program _chosen(self, Program program, list backups)
     cdef list _all_others(self)
     cdef int _prefer(self, Program program) except -1

@@ -96,17 +96,24 @@ cdef class ProgramCore(OperatorCore):
                 if program is None:
                     return False
                 break
-        if not backups:
+        try:
             program.run()
-        else:
-            try:
-                program.run()
-            except BaseException:
+        except BaseException as error:
+            if backups:
                 restore_all(backups)
+            if not isinstance(error, (IndexError, RuntimeError)) or self._writes_inputs(program):
                 raise
+            return False        # computed again, the function says what is wrong in its own words
         if program.results is not None:
             self._put_results(program)
         return True
+
+    cdef bint _writes_inputs(self, Program program) except -1:
+        """Return whether an output has memory of an input, and so cannot be computed again."""
+        cdef Py_ssize_t i, n = len(self._inputs)
+        cdef list inputs = [(<Operand>one).storage for one in program.operands[:n]]
+        return any([one is not None and (<Operand>one).storage in inputs
+                    for one in program.operands[n:]])
 
     cdef Program _chosen(self, Program program, list backups):
         """Return a program that fits the inputs, bound to the blobs as they are now, or None.

@@ -40,3 +40,32 @@ def test_an_index_out_of_range(
         workspace.RunOperatorOnce(op)
     assert isinstance(raised.value, IndexError)
     assert workspace.FetchBlob("y").tolist() == [0]
+
+
+@pytest.mark.parametrize("once", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_an_index_out_of_range_after_runs_that_were_recorded(axis: int, once: bool) -> None:
+    good, bad = np.array([0, 2] * 40), np.array([0, 3] * 40)
+    net = core.Net("gathered")
+    net.Gather(["x", "i"], ["y"], axis=axis)
+    workspace.FeedBlob("x", np.arange(27_000, dtype=np.float32).reshape(3, 3, 3, 1000))
+    workspace.FeedBlob("i", good)
+    workspace.CreateNet(net)
+
+    def run() -> None:
+        if once:
+            workspace.RunOperatorOnce(net.Proto().op[0])
+        else:
+            workspace.RunNet(net)
+
+    for _ in range(3):
+        for _ in range(3):
+            run()
+        before = workspace.FetchBlob("y")
+        workspace.FeedBlob("i", bad)
+        expected = rf"is out of range for 3 rows along axis {axis}"
+        with pytest.raises(IndexError, match=expected) as raised:
+            run()
+        assert isinstance(raised.value, EnforceNotMet)
+        np.testing.assert_array_equal(workspace.FetchBlob("y"), before)
+        workspace.FeedBlob("i", good)
