@@ -110,7 +110,7 @@ cdef class ProgramCore(OperatorCore):
 
     cdef bint _writes_inputs(self, Program program) except -1:
         """Return whether an output has memory of an input, and so cannot be computed again."""
-        cdef Py_ssize_t i, n = len(self._inputs)
+        cdef Py_ssize_t n = len(self._inputs)
         cdef list inputs = [(<Operand>one).storage for one in program.operands[:n]]
         return any([one is not None and (<Operand>one).storage in inputs
                     for one in program.operands[n:]])
