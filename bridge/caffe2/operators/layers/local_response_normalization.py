@@ -22,9 +22,11 @@ __all__: list[str] = []
 
 def _summed(values: Tensor, size: int) -> Tensor:
     """Return the sum over the `size` nearest channels of each channel (N, C, H, W)."""
+    channels = values.shape[1]
+    size = min(size, 2 * channels + 1)  # which are all channels
     if size == 1:
         return values
-    before, channels = (size - 1) // 2, values.shape[1]
+    before = (size - 1) // 2
     padded = torch.constant_pad_nd(values, (0, 0, 0, 0, before, size - 1 - before))
     total = padded.narrow(1, 0, channels) + padded.narrow(1, 1, channels)
     for i in range(2, size):
