@@ -278,6 +278,9 @@ def test_several_devices() -> None:
     assert (described.device(), described.data_ptr()) == ("cuda:1", t.data_ptr())
     with torch.cuda.device(1):
         assert at.empty(2, device="cuda").device() == "cuda:1"
+        allocator = c10.GetAllocator("cuda")
+        assert allocator is c10.GetAllocator("cuda:1")
+        assert allocator is not c10.GetAllocator("cuda:0")
 
 
 def test_requires_grad() -> None:

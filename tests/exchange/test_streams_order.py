@@ -259,8 +259,10 @@ def test_the_stream_of_an_interface_without_elements(device: int) -> None:
             __cuda_array_interface__ = x.__cuda_array_interface__
 
         assert Described.__cuda_array_interface__["stream"] == side.cuda_stream
-    with torch.cuda.device(0), no_orders():
-        assert bridge.from_dlpack(Described()).shape == (2, 0)
+    for current in {0, torch.cuda.device_count() - 1}:
+        with torch.cuda.device(current), no_orders():
+            found = bridge.from_dlpack(Described())
+        assert (found.shape, found.device()) == ((2, 0), f"cuda:{current}")
 
 
 @devices

@@ -79,7 +79,7 @@ def _put_tensor_on(blob: BlobCore, value: Any, device: Device) -> None:
         if fed._own:
             if not tensor.dtype().is_pod:
                 _refuse_strings(device)
-            put_device_copy(blob, Tensor(tensor, device))
+            blob._replace(Tensor(tensor, device))
             return
         raise EnforceNotMet(
             f"a shared value stays on {here}, and device_option names {device}; copy it there "

@@ -117,6 +117,14 @@ def test_lists_go_to_a_cuda_device() -> None:
     assert FetchBlob("x").tolist() == [1.0, 2.0]
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda:0", marks=pytest.mark.cuda)])
+def test_a_list_gets_memory_of_its_own(device: str) -> None:
+    FeedBlob("x", [1, 2], device)
+    t = FetchTorch("x")
+    FeedBlob("x", [3, 4], device)
+    assert (t.tolist(), FetchBlob("x").tolist()) == ([1, 2], [3, 4])
+
+
 @pytest.mark.cuda
 def test_cuda_tensors_are_shared() -> None:
     t = torch.arange(3.0, device="cuda")
