@@ -142,7 +142,7 @@ sanitize-quick: $(installed)
 
 # Reads and writes that nothing orders are seen in instrumented code only, and what orders them, such
 # as the locks of Python's objects, must be instrumented too: hence a Python of its own. What is said
-# goes to files, as the tests look at standard error.
+# goes to files, as the tests look at standard error. Bytecode is kept: torch takes minutes to compile.
 threaded := $(abspath $(THREADS_VENV))
 threads_python := $(threaded)/python/bin/python3
 threads_made := $(threaded)/made-python
@@ -156,7 +156,7 @@ sanitize-threads: $(threads_made)
 	cd "$(threaded)/tree" && "$(abspath $(run))" setup.py -q build_ext --only-write
 	cd "$(threaded)/tree" && CC=$(CLANG) CFLAGS="-fsanitize=thread -O1 -g1" \
 		"$(threads_python)" setup.py -q build_ext --inplace 2>build.log || { tail build.log >&2; exit 1; }
-	cd "$(threaded)/tree" && export OMP_NUM_THREADS=1 PYTHONPATH=. \
+	cd "$(threaded)/tree" && export OMP_NUM_THREADS=1 PYTHONPATH=. PYTHONDONTWRITEBYTECODE= \
 		TSAN_OPTIONS="suppressions=tests/helpers/thread_sanitizer.supp die_after_fork=0 log_path=$(reports)/of"; \
 		"$(threads_python)" -m pytest -p no:cacheprovider $(PYTEST_ARGS) $(THREADS_TESTS) && \
 		"$(threads_python)" -m tests.helpers.stress $(THREADS_SECONDS); \
