@@ -164,6 +164,8 @@ sanitize-threads: $(threads_made)
 
 # torch and NumPy are those of other Pythons: no instrumented ones are published. The usual Python
 # installs them for the instrumented one, and writes the C code: pip and Cython are slow in that.
+# The pip is the one that comes with the instrumented Python's sources: older ones, as a venv may have,
+# take wheels for the stable ABI, which crash without the GIL.
 platforms := import pip._vendor.packaging.tags as t; print(*("--platform=" + p for p in t.platform_tags()))
 threads_abi := import sysconfig as s; print("--python-version", s.get_python_version(), "--abi", "cp" + s.get_config_var("SOABI").split("-")[1])
 threads_packages := import sysconfig as s; print(s.get_path("platlib"))
@@ -177,6 +179,7 @@ $(threads_made): | $(environment)
 	cd "$(threaded)/source" && ./configure -q --disable-gil --with-thread-sanitizer --without-ensurepip \
 		--prefix="$(threaded)/python" CC=$(CLANG) CFLAGS=-O1 && \
 		$(MAKE) -s -j $$(nproc) && $(MAKE) -s install COMPILEALL_OPTS=--help >install.log
+	export PYTHONPATH="$$(echo "$(threaded)"/python/lib/python3*/ensurepip/_bundled/pip-*.whl)"; \
 	"$(run)" -m pip install --disable-pip-version-check --no-compile --only-binary=:all: \
 		--implementation cp $$("$(threads_python)" -c '$(threads_abi)') $$("$(run)" -c '$(platforms)') \
 		--target "$$("$(threads_python)" -c '$(threads_packages)')" \
