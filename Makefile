@@ -11,8 +11,9 @@
 #                        make sanitize-quick runs a selection
 #   make sanitize-threads
 #                        build CPython without the GIL and the package with ThreadSanitizer, and run
-#                        the tests of threads and a minute of stress on it; needs clang, and
-#                        PYTHON_SOURCE, an archive of CPython's sources, where python.org is far
+#                        the tests of threads and a minute of stress on it; needs clang, 10 GB of
+#                        disk where torch comes with CUDA's libraries, and PYTHON_SOURCE, an archive
+#                        of CPython's sources, where python.org is far
 #   make stress          build the package and have eight threads do random things to shared objects
 #                        for ten minutes; a Python without the GIL (PYTHON=python3.14t) says most
 #   make matrix          build the package and run the core suite with each Python from 3.10 to 3.15
@@ -63,7 +64,7 @@ THREADS_TESTS ?= tests/test_threads.py tests/caffe2/tensor/test_tensor_threads.p
 	tests/caffe2/workspaces/test_feed_fetch_threads.py \
 	tests/caffe2/workspaces/test_workspace_threads.py tests/exchange/test_concurrent_routes.py
 CLANG ?= clang
-PYTHON_SOURCE ?= https://www.python.org/ftp/python/3.14.4/Python-3.14.4.tar.xz
+PYTHON_SOURCE ?= https://www.python.org/ftp/python/3.14.7/Python-3.14.7.tar.xz
 
 # Empty where $(PYTHON) does not run; the recipe below then says so.
 tag := $(shell $(PYTHON) -c 'import sys; print("%s-%d.%d.%d" % ((sys.implementation.name,) + sys.version_info[:3]))' 2>/dev/null)
@@ -143,9 +144,9 @@ sanitize-quick: $(installed)
 
 # Reads and writes that nothing orders are seen in instrumented code only, and what orders them, such
 # as the locks of Python's objects, must be instrumented too: hence a Python of its own. What is said
-# goes to files, as the tests look at standard error.
+# goes to files, as the tests look at standard error. Bytecode is kept: torch takes minutes to compile.
 threaded := $(abspath $(THREADS_VENV))
-threads_python := $(threaded)/venv/bin/python
+threads_python := $(threaded)/python/bin/python3
 threads_made := $(threaded)/made-python
 reports := $(threaded)/reports
 
@@ -153,26 +154,37 @@ sanitize-threads: $(threads_made)
 	rm -rf "$(threaded)/tree" "$(reports)"
 	mkdir -p "$(threaded)/tree" "$(reports)"
 	tar -c --exclude='*.so' --exclude=__pycache__ $(sources) | tar -x -C "$(threaded)/tree"
+	"$(run)" -m pip install -q --disable-pip-version-check --constraint constraints.txt setuptools Cython
+	cd "$(threaded)/tree" && "$(abspath $(run))" setup.py -q build_ext --only-write
 	cd "$(threaded)/tree" && CC=$(CLANG) CFLAGS="-fsanitize=thread -O1 -g1" \
 		"$(threads_python)" setup.py -q build_ext --inplace 2>build.log || { tail build.log >&2; exit 1; }
-	cd "$(threaded)/tree" && export OMP_NUM_THREADS=1 PYTHONPATH=. \
+	cd "$(threaded)/tree" && export OMP_NUM_THREADS=1 PYTHONPATH=. PYTHONDONTWRITEBYTECODE= \
 		TSAN_OPTIONS="suppressions=tests/helpers/thread_sanitizer.supp die_after_fork=0 log_path=$(reports)/of"; \
 		"$(threads_python)" -m pytest -p no:cacheprovider $(PYTEST_ARGS) $(THREADS_TESTS) && \
 		"$(threads_python)" -m tests.helpers.stress $(THREADS_SECONDS); \
 		code=$$?; cat "$(reports)"/* 2>/dev/null && exit 1; exit $$code
 
-# torch and NumPy are those of other Pythons: no instrumented ones are published.
-$(threads_made):
+# torch and NumPy are those of other Pythons: no instrumented ones are published. The usual Python
+# installs them for the instrumented one, and writes the C code: pip and Cython are slow in that.
+# The pip is the one that comes with the instrumented Python's sources: older ones, as a venv may have,
+# take wheels for the stable ABI, which crash without the GIL.
+platforms := import pip._vendor.packaging.tags as t; print(*("--platform=" + p for p in t.platform_tags()))
+threads_abi := import sysconfig as s; print("--python-version", s.get_python_version(), "--abi", "cp" + s.get_config_var("SOABI").split("-")[1])
+threads_packages := import sysconfig as s; print(s.get_path("platlib"))
+
+$(threads_made): | $(environment)
 	@command -v $(CLANG) >/dev/null || { echo "ThreadSanitizer needs clang: apt-get install clang, or CLANG=clang-19" >&2; exit 1; }
 	rm -rf "$(threaded)"
 	mkdir -p "$(threaded)/source"
 	$(if $(filter http%,$(PYTHON_SOURCE)),curl -fsSL,cat) "$(PYTHON_SOURCE)" >"$(threaded)/source.tar.xz"
 	tar -xf "$(threaded)/source.tar.xz" --strip-components 1 -C "$(threaded)/source"
-	cd "$(threaded)/source" && ./configure -q --disable-gil --with-thread-sanitizer \
+	cd "$(threaded)/source" && ./configure -q --disable-gil --with-thread-sanitizer --without-ensurepip \
 		--prefix="$(threaded)/python" CC=$(CLANG) CFLAGS=-O1 && \
 		$(MAKE) -s -j $$(nproc) && $(MAKE) -s install COMPILEALL_OPTS=--help >install.log
-	"$(threaded)"/python/bin/python3 -m venv "$(threaded)/venv"
-	"$(threads_python)" -m pip install --disable-pip-version-check --only-binary=:all: \
+	export PYTHONPATH="$$(echo "$(threaded)"/python/lib/python3*/ensurepip/_bundled/pip-*.whl)"; \
+	"$(run)" -m pip install --disable-pip-version-check --no-compile --only-binary=:all: \
+		--implementation cp $$("$(threads_python)" -c '$(threads_abi)') $$("$(run)" -c '$(platforms)') \
+		--target "$$("$(threads_python)" -c '$(threads_packages)')" \
 		numpy protobuf torch hypothesis ml_dtypes pytest setuptools Cython
 	@touch $@
 

@@ -4,6 +4,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -44,6 +45,14 @@ SHARED = "bridge._cyutility"
 class BuildModules(build_ext):
     """Write the C code of all modules, then compile them; both on all cores."""
 
+    user_options: ClassVar = [*build_ext.user_options, ("only-write", None, "only write C code")]
+    boolean_options: ClassVar = [*build_ext.boolean_options, "only-write"]
+
+    def initialize_options(self):
+        """Compile, unless told otherwise."""
+        super().initialize_options()
+        self.only_write = False
+
     def build_extensions(self):
         """Do it; the modules that are up to date are left alone."""
         self.parallel = self.parallel or True  # editable builds lose what setup() is told
@@ -59,7 +68,8 @@ class BuildModules(build_ext):
         sources = {extension.name: extension.sources for extension in written}
         for extension in self.extensions:
             extension.sources = sources[extension.name]
-        super().build_extensions()
+        if not self.only_write:
+            super().build_extensions()
 
 
 def module(name, sources):

@@ -174,8 +174,8 @@ def test_onnxruntime_values() -> None:
     x = bridge.from_dlpack(ort.OrtValue.ortvalue_from_numpy(np.array([True, False])))
     assert x.dtype().name == "bool"
     assert bridge.convert(np.array([True]), "onnxruntime").data_type() == "tensor(bool)"
-    inner = ort.OrtValue.ortvalue_from_numpy(np.float32([1, 2]))._ortvalue
-    assert bridge.to_numpy(inner).tolist() == [1, 2]
+    outer = ort.OrtValue.ortvalue_from_numpy(np.float32([1, 2]))  # which alone keeps the array
+    assert bridge.to_numpy(outer._ortvalue).tolist() == [1, 2]
 
 
 def test_mindspore_values() -> None:
