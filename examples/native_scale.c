@@ -64,5 +64,9 @@ PyMODINIT_FUNC PyInit_native_scale(void) {
     Py_XDECREF(at);
     Py_XDECREF(cls);
     Py_XDECREF(capsule); /* the class has it for good */
-    return share == NULL ? NULL : PyModule_Create(&definition);
+    PyObject *module = share == NULL ? NULL : PyModule_Create(&definition);
+#ifdef Py_GIL_DISABLED /* what changes here is set above, once */
+    if (module != NULL) PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
+    return module;
 }

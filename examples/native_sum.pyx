@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cython: language_level=3
+# cython: language_level=3, freethreading_compatible=True
 """A compiled function that takes a tensor of any framework without a copy.
 
     pip install cython setuptools

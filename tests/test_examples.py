@@ -25,7 +25,7 @@ from bridge import at, caffe2
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PROGRAMS = sorted(EXAMPLES.glob("*.py"))
 # What a program needs beside the packages that all tests have.
-NEEDS = {"convert_with_ray": "ray"}
+NEEDS = {"caffe2_checkpoint": "safetensors", "convert_with_ray": "ray"}
 
 
 @functools.cache
