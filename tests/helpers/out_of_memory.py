@@ -27,7 +27,7 @@ from bridge.caffe2 import workspace
 Call = tuple[Callable[[], Any], Callable[[Any], object]]
 
 MOST = 10000  # allocations of one call; far more than any has
-ROUNDS = (3, 20, 60, 200)  # runs of all failures
+ROUNDS = (3, 20, 60, 200, 1000)  # runs of all failures
 WARM_UP = 70  # calls: what is loaded and cached once, and objects that are kept for the next
 SHOWN = 4  # of the failures that are wrong
 # Runs without a failure, after which there is nothing left to fail; more than the allocations in a
