@@ -102,6 +102,8 @@ def join(y, list xs, int64_t rows, list widths):
     cdef Py_ssize_t k
     for k in range(len(xs)):
         n = widths[k]
+        if n == 0:              # and maybe no memory: memcpy takes no NULL
+            continue
         source = floats_of(xs[k], rows * n)
         for i in range(rows):
             memcpy(target + i * width + start, source + i * n, n * sizeof(float))
