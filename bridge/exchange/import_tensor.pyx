@@ -112,7 +112,7 @@ cpdef TensorImpl import_tensor(object x, object device=None, object copy=None):
     cdef PyTypeObject* cls = Py_TYPE(x)
     cdef int i
     if copy is None and device is None:
-        if cls == torch_type() or cls == torch_c.parameter_type and cls != NULL:
+        if torch_type() != NULL and (cls == torch_type() or cls == torch_c.parameter_type):
             return import_torch(x, None)
         if cls == numpy_type():
             return import_array(x, None)

@@ -109,7 +109,8 @@ cpdef bint is_torch_tensor(object x):
 
 cdef bint is_plain(object x) noexcept:
     """Return whether `x` is a torch.Tensor or Parameter, and of no other subclass."""
-    return Py_TYPE(x) == torch_type() or Py_TYPE(x) == torch_c.parameter_type
+    cdef PyTypeObject* cls = torch_type()
+    return cls != NULL and (Py_TYPE(x) == cls or Py_TYPE(x) == torch_c.parameter_type)
 
 
 cdef bint described(object tensor, DLTensor* description) except -1:
