@@ -42,6 +42,7 @@ cdef class FunctionCore(ProgramCore):
     cdef dict _arguments
     cdef Seen _last             # of the latest run of this operator
 
+    cdef bint _is_prepared(self) noexcept
     cdef int _prepare(self) except -1
     cdef object _compute(self, bint may_record)
     cdef bint _are_plain(self, list impls) noexcept

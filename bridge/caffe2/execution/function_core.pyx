@@ -133,17 +133,28 @@ cdef class Recording:
 cdef class FunctionCore(ProgramCore):
     """An operator whose function computes its outputs; the base of `FunctionOperator`."""
 
+    cdef bint _is_prepared(self) noexcept:
+        lock_object(self)
+        cdef bint found = self._bound is not None
+        unlock_object()
+        return found
+
     cdef int _prepare(self) except -1:
+        """Set what the runs need. Two threads may: an operator with a state is run by both."""
         cdef BoundCore bound = <BoundCore?>self._definition.checked
-        self._bound = bound
-        self._arguments = bound.arguments
+        cdef dict arguments = bound.arguments
         if bound.is_filled:
             wants = bound.wants
-            self._arguments = dict(self._arguments)
+            arguments = dict(arguments)
             if "RandomGenerator" in wants:
-                self._arguments[wants["RandomGenerator"]] = self._generator()
+                arguments[wants["RandomGenerator"]] = self._generator()
             if "TargetDevice" in wants:
-                self._arguments[wants["TargetDevice"]] = self._torch_device()
+                arguments[wants["TargetDevice"]] = self._torch_device()
+        lock_object(self)
+        if self._bound is None:
+            self._arguments = arguments
+            self._bound = bound
+        unlock_object()
         return 0
 
     def RunOnDevice(self):
@@ -165,7 +176,7 @@ cdef class FunctionCore(ProgramCore):
         cdef BoundCore bound
         cdef Seen seen
         cdef Recording recording
-        if self._bound is None:
+        if not self._is_prepared():
             self._prepare()
         bound = self._bound
         impls = self._input_impls()
@@ -290,10 +301,11 @@ cdef class FunctionCore(ProgramCore):
         return made
 
     cdef bint is_repeatable(self) noexcept:
-        cdef BoundCore bound = self._bound
+        cdef BoundCore bound
         cdef bint is_recorded
-        if bound is None:
+        if not self._is_prepared():
             return False
+        bound = self._bound
         lock_object(bound)
         is_recorded = bound.recording is not None
         unlock_object()
