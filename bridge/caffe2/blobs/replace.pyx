@@ -78,6 +78,7 @@ cdef bint _overwrite_locked(
     cdef int64_t nbytes = source.c_numel * source.c_dtype.itemsize
     cdef int64_t begin, spare
     cdef char* data
+    cdef bint fits = _has_sizes_of(impl, source)
     if storage.data == NULL or storage.flags & (EXTERNAL | READONLY | BORROWED) \
             or storage.device_type != DL_CPU or impl.c_dtype is not source.c_dtype \
             or storage.c_dtype is not source.c_dtype:
@@ -86,10 +87,10 @@ cdef bint _overwrite_locked(
     spare = storage.c_nbytes - begin - nbytes
     if spare < 0 or (source.c_numel != impl.c_numel and spare > most_spare):
         return False
-    if not _has_sizes_of(impl, source):
+    if not fits:
         impl.set_contiguous(source.c_sizes, source.ndim, source.c_numel)
     data = storage.data + begin
-    if nbytes > RELEASE_GIL_NBYTES:
+    if fits and nbytes > RELEASE_GIL_NBYTES:    # new sizes and elements come in one step
         _keep = storage.ctx     # another thread may replace the buffer while the GIL is released
         with nogil:
             memmove(data, source.storage.data, nbytes)
