@@ -108,21 +108,16 @@ def survives(code: str) -> bool:
     return done.returncode == 0
 
 
-# PyList_New of CPython 3.13 to 3.15 without the GIL: where it finds no memory for the items, it
-# frees the list before `ob_item` is set. In a list that it takes from those that it keeps, that is
-# NULL, but CPython 3.13 keeps lists with the items that they had. (The process ends at once: what
-# was freed twice must not be used again.)
-_LISTS = """
+# What fails for want of memory gives back what it was passed. (The process ends at once: what was
+# freed twice must not be used again.)
+_COUNTED = """
 import _testcapi, os, sys
-class Kept: pass
+class Kept: alive = 0
 kept = Kept()
 def make(kept):
-    return [kept]
-make(kept)
+    return {made}
 before = sys.getrefcount(kept)
-spare = [[] for _ in range(100)]
-del spare
-make(kept)
+{first}
 _testcapi.set_nomemory(0, 1)
 try:
     make(kept)
@@ -131,6 +126,12 @@ except MemoryError:
 _testcapi.remove_mem_hooks()
 os._exit(sys.getrefcount(kept) != before)
 """
+# PyList_New of CPython 3.13 to 3.15 without the GIL: where it finds no memory for the items, it
+# frees the list before `ob_item` is set. In a list that it takes from those that it keeps, that is
+# NULL, but CPython 3.13 keeps lists with the items that they had.
+_LISTS = _COUNTED.format(
+    made="[kept]", first="make(kept); spare = [[] for _ in range(100)]; del spare; make(kept)"
+)
 _WITHOUT_GIL = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
@@ -158,21 +159,7 @@ def require_lists(name: str, makes_lists: Collection[str]) -> None:
 
 
 # MAKE_CELL of CPython 3.11: where it finds no memory, the arguments of the call are not given back.
-_CELLS = """
-import _testcapi
-class Kept: alive = 0
-def make(kept):
-    return [kept for _ in "a"]
-kept = Kept()
-before = __import__("sys").getrefcount(kept)
-_testcapi.set_nomemory(0, 1)
-try:
-    make(kept)
-except MemoryError:
-    pass
-_testcapi.remove_mem_hooks()
-raise SystemExit(__import__("sys").getrefcount(kept) != before)
-"""
+_CELLS = _COUNTED.format(made="[kept for _ in 'a']", first="")
 
 
 @functools.cache
