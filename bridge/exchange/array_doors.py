@@ -42,14 +42,29 @@ def _described(x: Any) -> numpy.ndarray[Any, Any]:
     described = x
     if interface is not None:
         check_interface(x, interface)
-        if interface.get("data") is not None:  # else it is the buffer of `x`
-            described = _Description(interface, x)
+        described = _Description(_with_data(x, interface), x)
     try:
         return numpy.asarray(described)
     except Exception as error:
         raise BufferError(
             f"{type(x).__name__}.__array_interface__ describes no array: {reason_of(error)}"
         ) from error
+
+
+def _with_data(x: Any, interface: dict[str, Any]) -> dict[str, Any]:
+    """Return a checked interface that names its data: an address, or a buffer.
+
+    Without data it is the buffer of `x`, where NumPy would take `x` for a scalar, and write its
+    text past the end of the array's memory. An array without elements needs no memory.
+    """
+    data = interface.get("data")
+    if 0 in interface["shape"] and (
+        data is None or (isinstance(data, tuple) and len(data) == 2 and not data[0])
+    ):
+        nothing = bytearray(numpy.dtype(interface["typestr"]).itemsize)
+        nowhere = memoryview(nothing).toreadonly() if data and data[1] else nothing
+        return {**interface, "data": nowhere, "offset": 0, "strides": None}
+    return {**interface, "data": memoryview(x)} if data is None else interface
 
 
 def import_array_method(x: Any, copy: bool | None) -> TensorImpl:

@@ -137,6 +137,28 @@ def test_interfaces_that_are_none(wrong: Any) -> None:
         bridge.from_dlpack(holder)
 
 
+@pytest.mark.parametrize("data", [None, (0, False), (0, True)], ids=str)
+@isolated
+def test_no_elements_need_no_memory(data: Any) -> None:
+    """NumPy takes the object for a scalar then, and writes its text, or crashes on a `|O`."""
+    for missing in (False, True):
+        holder = Interface(base(), shape=(0, 3), data=data)
+        if missing:
+            del holder.__array_interface__["data"]
+        check_tensor(bridge.from_dlpack(holder), (0, 3), readonly=data == (0, True) and not missing)
+        for typestr in ("|S1", "|U1", "|O"):
+            holder.__array_interface__["typestr"] = typestr
+            with pytest.raises(BufferError):
+                bridge.from_dlpack(holder)
+
+
+@pytest.mark.parametrize("data", [5, "text", (), (0,), (0, False, 0)], ids=str)
+@isolated
+def test_data_of_no_elements_that_is_none(data: Any) -> None:
+    with pytest.raises(BufferError, match="describes no array"):
+        bridge.from_dlpack(Interface(base(), shape=(0, 3), data=data))
+
+
 class CudaInterface:
     """An object with only `__cuda_array_interface__`, of memory that is nowhere."""
 
