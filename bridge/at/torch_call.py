@@ -165,11 +165,16 @@ class TorchRunner:
             call.argument(one, writes and i == 0, resizes and i == 0) for i, one in enumerate(args)
         ]
         named = {key: call.argument(one, key == "out", key == "out") for key, one in kwargs.items()}
-        if call.readonly:
-            with guard(call.readonly):
+        try:
+            if call.readonly:
+                with guard(call.readonly):
+                    result = func(*given, **named)
+            else:
                 result = func(*given, **named)
-        else:
-            result = func(*given, **named)
+        except RuntimeError as error:
+            if call.written and "storage that is not resizable" in str(error):
+                raise RuntimeError(_too_small(name, call.written)) from error
+            raise
         if call.written:
             call.finish()
         return call.result(result)
@@ -204,6 +209,16 @@ class TorchRunner:
         if isinstance(x, (Wrapper, int, float, complex)) or hasattr(type(x), "__torch_function__"):
             return x  # Classes with the protocol are dispatched by torch's own functions.
         return self._wrap(import_tensor(x))
+
+
+def _too_small(name: str, written: list[tuple[Wrapper, Any]]) -> str:
+    """Return what is wrong with tensors that torch would have to give other memory."""
+    sizes = ", ".join(str(tuple(wrapper.sizes())) for wrapper, _ in written)
+    return (
+        f"{name} has more elements than the tensor that it writes has memory for: its sizes are "
+        f"{sizes}. Its storage is the bridge's, which is not resizable by torch. Pass a tensor of "
+        "the result's sizes, or leave out= away."
+    )
 
 
 def _torch_value(value: Any) -> Any:
