@@ -25,8 +25,15 @@ CORE = (
 # What the core suite needs besides the package, in the versions of constraints.txt.
 NEEDS = ("torch", "hypothesis", "ml_dtypes", "pytest", "pytest-randomly", "setuptools", "Cython")
 # What constraints.txt cannot say, as its conditions do not know Pythons without the GIL: the last
-# releases with a wheel for one.
-LAST = {"3.13t": {"torch": "2.12.0", "ml_dtypes": "0.5.4", "hypothesis": "6.155.7"}}
+# releases with a wheel for one, and the last setuptools that such a torch takes.
+LAST = {
+    "3.13t": {
+        "torch": "2.12.0",
+        "ml_dtypes": "0.5.4",
+        "hypothesis": "6.155.7",
+        "setuptools": "81.0.0",
+    },
+}
 COPIED = (
     *("bridge", "tests", "tools", "examples", "docs"),
     *("pyproject.toml", "setup.py", "README.md", "LICENSE"),
