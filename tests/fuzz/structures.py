@@ -347,7 +347,8 @@ def array_interface(data: bytes) -> bool:
     def take() -> None:
         x = bridge.from_dlpack(given, copy=copy)
         look(x)
-        _compare_with(x, np.asarray(given))
+        if x.numel():  # else NumPy may write elements all the same, where no data is named
+            _compare_with(x, np.asarray(given))
 
     return not refused(take)
 
