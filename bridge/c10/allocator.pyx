@@ -163,19 +163,22 @@ cdef class Allocator:
         ValueError: `nbytes` is not an int, or negative.
         """
         cdef int64_t n = _count(nbytes)
-        cdef void* data = NULL
-        if n:
-            data = host_allocate(n, _alignment(self))
-            try:
-                self.sizes[<uintptr_t>data] = n
-            except MemoryError:
-                free(data)
-                raise
-            self.stats.add(n)
-            thread = PyThread_get_thread_ident()
-            if thread in self.base_called:
-                self.base_called[thread] = True
-        return <uintptr_t>data
+        cdef void* data
+        cdef object address, thread
+        if n == 0:
+            return 0
+        thread = PyThread_get_thread_ident()
+        data = host_allocate(n, _alignment(self))
+        try:
+            address = <uintptr_t>data
+            self.sizes[address] = n
+        except MemoryError:
+            free(data)
+            raise
+        self.stats.add(n)
+        if thread in self.base_called:
+            self.base_called[thread] = True
+        return address
 
     def raw_deallocate(self, address):
         """Free what raw_allocate returned; 0 does nothing.
