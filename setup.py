@@ -16,10 +16,10 @@ OPTIMIZED = [] if SANITIZED else ["-O2", "-g0"]
 # -O3 is for loops: the rest takes a fifth longer to compile with it and is no faster. A loop of a
 # few instructions takes up to twice as long when it crosses a line of the cache.
 LOOPS = [] if SANITIZED else ["-O3", "-falign-loops=64"]
-# Corrects a function of Cython's.
-FIRST_INCLUDED = "bridge/c10/list_append.h"
+# They correct a function of Cython's, and one of CPython 3.13.
+FIRST_INCLUDED = ["bridge/c10/list_append.h", "bridge/c10/nested_sections.h"]
 FLAGS = [
-    *("-include", FIRST_INCLUDED),
+    *(flag for header in FIRST_INCLUDED for flag in ("-include", header)),
     *OPTIMIZED,
     "-fno-math-errno",  # nobody reads it, and with it sqrt() is a call for each element
     # bridge/c10/slots.pxd sets tp_new and tp_vectorcall of some types; Cython's own
@@ -77,7 +77,7 @@ def module(name, sources):
     return Extension(
         name,
         sources,
-        depends=[FIRST_INCLUDED],
+        depends=FIRST_INCLUDED,
         extra_compile_args=[
             *FLAGS,
             *(LOOPS if name.endswith("_kernels") or ".wire." in name else []),

@@ -59,7 +59,9 @@ def find(version: str) -> str | None:
     """Return an interpreter of that version."""
     plain = version.rstrip("t")
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found = [shutil.which(f"python{version}") or ""]
+    # A Python without the GIL also installs itself as python3.14, before or after the usual one.
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    found = [str(Path(folder) / f"python{version}") for folder in folders]
     found += [str(one / "bin/python") for one in sorted(pyenv.glob(f"{plain}*"), reverse=True)]
     if shutil.which("uv"):
         asked = subprocess.run(

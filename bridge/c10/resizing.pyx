@@ -11,7 +11,7 @@ reallocated or the call refused, and a comment says so.
 cimport cython
 from libc.math cimport ceil
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from bridge.c10.allocation cimport (
     keeps_buffer,
@@ -25,7 +25,7 @@ from bridge.c10.allocation cimport (
 from bridge.c10.copy cimport copy_elements, require_alike
 from bridge.c10.dims cimport Dims, new_dims, parse_dims, require_numel
 from bridge.c10.layout cimport contiguous_strides
-from bridge.c10.python_api cimport lock_object, pointer, unlock_object, word64
+from bridge.c10.python_api cimport FREE_THREADED, lock_object, pointer, unlock_object, word64
 from bridge.c10.storage cimport (
     Elements,
     Storage,
@@ -48,6 +48,7 @@ from bridge.c10.tensor_impl cimport (
     has_memory,
     is_storage,
     is_undefined,
+    seen,
     set_dtype,
     set_impl_flags,
     set_numel,
@@ -242,7 +243,7 @@ cdef bint _extend(TensorImpl self, int64_t num, double growth_pct, str caller) e
     cdef Storage storage
     cdef int64_t numel, outer, rows, kept, offset
     cdef double grown
-    cdef TensorImpl target
+    cdef TensorImpl target, source
     if _extend_in_place(self, num):
         return True
     _former = former(self)
@@ -278,18 +279,20 @@ cdef bint _extend(TensorImpl self, int64_t num, double growth_pct, str caller) e
                        storage.device_index, caller)
     dims.data[0] = rows
     target.set_contiguous(dims.data, dims.n, kept)
+    # Other threads run while this one waits for memory or copies many elements.
+    source = seen(self)
+    if FREE_THREADED and target.c_dtype.c_is_pod \
+            and not _are_same_rows(source, target, storage, offset):
+        return False
     if target.c_dtype.c_is_pod or users_of(storage) > 1:
-        copy_elements(target, self, caller)
+        copy_elements(target, source, caller)
     else:
         # No other tensor shares the elements, so they are moved, which needs no copy method.
-        self.data(caller)
-        require_alike(target, self, caller)
+        source.data(caller)
+        require_alike(target, source, caller)
         (<Elements?>target.storage.ctx).items[:kept] = \
-            (<Elements?>owner_of(self.storage)).items[self.offset:self.offset + kept]
-    # Copying many elements lets other threads run.
-    if not is_storage(self, storage) or self.c_dtype is not target.c_dtype \
-            or self.offset != offset or self.c_numel != kept or self.ndim != dims.n \
-            or self.c_sizes[0] != rows:
+            (<Elements?>owner_of(source.storage)).items[source.offset:source.offset + kept]
+    if not _are_same_rows(self, target, storage, offset):
         return False
     dims.data[0] = outer
     # A storage of its own from here on; tensors that share the old one keep it. (Upstream leaves
@@ -299,6 +302,14 @@ cdef bint _extend(TensorImpl self, int64_t num, double growth_pct, str caller) e
     set_impl_flags(self, self.flags | RESERVED)
     self.set_contiguous(dims.data, dims.n, numel)
     return True
+
+
+cdef bint _are_same_rows(
+        TensorImpl impl, TensorImpl rows, Storage storage, int64_t offset) noexcept:
+    """Return whether `impl` has the type and sizes of `rows`, and that place in a storage."""
+    return (is_storage(impl, storage) and impl.offset == offset
+            and impl.c_dtype is rows.c_dtype and impl.ndim == rows.ndim
+            and memcmp(impl.c_sizes, rows.c_sizes, rows.ndim * sizeof(int64_t)) == 0)
 
 
 @cython.critical_section

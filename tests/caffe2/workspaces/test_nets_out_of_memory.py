@@ -30,6 +30,7 @@ from tests.helpers.out_of_memory import (
     check_call,
     nothing,
     require_failing_allocations,
+    require_list_new,
 )
 
 require_failing_allocations()
@@ -122,6 +123,7 @@ def names() -> Any:
 @isolated_with(PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION="python")
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_that_finds_no_memory(name: str) -> None:
+    require_list_new()
     function = CALLS[name]
     around = names if name in RUNS_OFTEN else blobs
     # protobuf's functions make cells
