@@ -38,7 +38,8 @@ def lacks_memory(error: BaseException) -> bool:
         isinstance(error, MemoryError)
         or "out of memory" in text  # CUDA's, page-locked memory, and allocators that users plug in
         or "allocate memory" in text  # memory of the CPU
-        or text.startswith("Failed to allocate")  # Python's objects
+        # Python's objects; the second by pybind11
+        or text.startswith(("Failed to allocate", "Could not allocate"))
     )
 
 

@@ -72,6 +72,7 @@ def test_where_torch_lacks_memory_it_is_a_memory_error() -> None:
     for run in (
         lambda: workspace.RunOperatorOnce(fill),
         lambda: workspace.RunNetOnce(net),
+        lambda: workspace.RunNetOnce(failing(RuntimeError("Could not allocate list object!"))),
         lambda: workspace.RunNetOnce(failing(Full("CUDA out of memory. Tried"))),
     ):
         with pytest.raises(MemoryError) as raised:
