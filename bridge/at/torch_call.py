@@ -215,9 +215,9 @@ def _too_small(name: str, written: list[tuple[Wrapper, Any]]) -> str:
     """Return what is wrong with tensors that torch would have to give other memory."""
     sizes = ", ".join(str(tuple(wrapper.sizes())) for wrapper, _ in written)
     return (
-        f"{name} has more elements than the tensor that it writes has memory for: its sizes are "
-        f"{sizes}. Its storage is the bridge's, which is not resizable by torch. Pass a tensor of "
-        "the result's sizes, or leave out= away."
+        f"{name} has more elements than what it writes has memory for: the sizes are {sizes}. The "
+        "storage is not resizable by torch, as it is not torch's. Pass a tensor of the result's "
+        "sizes, or leave out= away."
     )
 
 

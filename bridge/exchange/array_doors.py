@@ -42,8 +42,9 @@ def _described(x: Any) -> numpy.ndarray[Any, Any]:
     described = x
     if interface is not None:
         check_interface(x, interface)
-        described = _Description(_with_data(x, interface), x)
     try:
+        if interface is not None:
+            described = _Description(_with_data(x, interface), x)
         return numpy.asarray(described)
     except Exception as error:
         raise BufferError(
@@ -58,12 +59,13 @@ def _with_data(x: Any, interface: dict[str, Any]) -> dict[str, Any]:
     text past the end of the array's memory. An array without elements needs no memory.
     """
     data = interface.get("data")
-    if 0 in interface["shape"] and (
-        data is None or (isinstance(data, tuple) and len(data) == 2 and not data[0])
-    ):
-        nothing = bytearray(numpy.dtype(interface["typestr"]).itemsize)
-        nowhere = memoryview(nothing).toreadonly() if data and data[1] else nothing
-        return {**interface, "data": nowhere, "offset": 0, "strides": None}
+    nowhere = data is None or (
+        isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], int) and not data[0]
+    )
+    if nowhere and 0 in interface["shape"]:
+        memory = memoryview(bytearray(numpy.dtype(interface["typestr"]).itemsize))
+        memory = memory.toreadonly() if data and data[1] else memory
+        return {**interface, "data": memory, "offset": 0, "strides": None}
     return {**interface, "data": memoryview(x)} if data is None else interface
 
 

@@ -152,7 +152,11 @@ def test_no_elements_need_no_memory(data: Any) -> None:
                 bridge.from_dlpack(holder)
 
 
-@pytest.mark.parametrize("data", [5, "text", (), (0,), (0, False, 0)], ids=str)
+@pytest.mark.parametrize(
+    "data",
+    [5, "text", (), (0,), (0, False, 0), (None, False), (base(), False), (0, base())],
+    ids=repr,
+)
 @isolated
 def test_data_of_no_elements_that_is_none(data: Any) -> None:
     with pytest.raises(BufferError, match="describes no array"):
