@@ -129,6 +129,7 @@ def _allocate_and_free() -> None:
     _ALLOCATOR.raw_deallocate(_ALLOCATOR.raw_allocate(1000))
 
 
+# Lists made by C; code in Python that leaves memory behind on some versions (`python_leaks`).
 MAKES_LISTS = {"make_tensor_proto"}
 MAY_LEAK = {"explain", "shares_memory", "audit", "no_copy", "make_tensor_proto"}
 

@@ -123,6 +123,7 @@ CALLS: dict[str, Call] = {
     "__arrow_c_array__ of three dimensions": (made, lambda t: t.__arrow_c_array__()),
     "__arrow_c_device_array__": (made, lambda t: t.__arrow_c_device_array__()),
 }
+# Lists made by C; code in Python that does more (`require_python_code`), or leaves memory behind.
 MAKES_LISTS = {"tensor", "tolist", "repr", "__array_interface__"}
 RUNS_PYTHON = {"arange", "torch's method"}
 MAY_LEAK = {"torch's method"}

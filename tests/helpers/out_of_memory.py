@@ -198,8 +198,8 @@ _LIST_OF = _COUNTED.format(made="list(kept)", first="")
 def python_leaks() -> bool:
     """Return whether functions in Python leave memory behind, on this CPython, when they find none.
 
-    On 3.10 that also keeps the calls below 1024 each, where CPython makes caches for the code of a
-    function: it frees one twice for which it finds no memory.
+    Nothing is counted then, which on 3.10 also keeps the calls of one function below 1,024. There,
+    CPython makes caches for its code, and frees one twice if it finds no memory for another.
     """
     return not (survives(_CELLS) and survives(_LIST_OF))
 

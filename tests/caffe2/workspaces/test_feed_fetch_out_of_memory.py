@@ -155,6 +155,7 @@ OF_A_BLOB: dict[str, Call] = {
     "Blob.GetMutable": (caffe2.Blob, lambda b: b.GetMutable(c10.tensor)),
     "Blob.Reset": (lambda: filled(np.ones(3)), lambda b: b.Reset()),
 }
+# Lists made by C; code in Python that does more (`require_python_code`), or leaves memory behind.
 MAKES_LISTS = {"FeedBlob of strings", "RunNet"}
 RUNS_PYTHON = {
     "Blob.deserialize",
