@@ -38,6 +38,21 @@ def inference_lstm(
         *xs,
     )
     states = xs[1], xs[2]
+    # torch.lstm itself does not compare them, and writes outside of its memory.
+    directions = 1 + bidirectional
+    batch, hidden = xs[0].size(0 if batch_first else 1), xs[1].size(-1) if xs[1].dim() else 0
+    sizes = [[num_layers * directions, batch, hidden]] * 2
+    for layer in range(num_layers):
+        depth = hidden * directions if layer else xs[0].size(2)
+        weights = [[4 * hidden, depth], [4 * hidden, hidden]]
+        biases = [[4 * hidden]] * 2 if has_biases else []
+        sizes += (weights + biases) * directions
+    require(
+        [list(x.shape) for x in xs[1:]] == sizes,
+        f"for a sequence of {list(xs[0].shape)}, states and weights have the sizes {sizes}",
+        *xs[1:],
+    )
+    require(len({x.dtype for x in xs}) == 1, "all inputs have one element type", *xs)
     found: tuple[Tensor, Tensor, Tensor] = torch.lstm(
         xs[0], states, list(xs[3:]), has_biases, num_layers, 0.0, False, bidirectional, batch_first
     )

@@ -45,6 +45,7 @@ def _tuned(
     types=dict.fromkeys(_FLOATS, FLOAT) | {"iteration": INT64},
     on_host=("iteration",),
     gradient="undefined",
+    outputs=8,
     effects=("errors",),
 )
 def yellow_fin(

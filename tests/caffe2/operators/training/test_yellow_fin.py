@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The window of YellowFin has at least one element, and as many as it has memory."""
+"""What YellowFin refuses: a window of other sizes than it says, and fewer outputs than states."""
 
 from __future__ import annotations
 
@@ -26,5 +26,17 @@ def test_a_width_that_the_window_does_not_have_is_refused(width: int, n: int) ->
         "YellowFin", [*STATE, "grad", "iteration"], STATE, curv_win_width=width
     )
     with pytest.raises(EnforceNotMet, match="width"):
+        workspace.RunOperatorOnce(operator)
+    assert all((workspace.FetchBlob(name) == 1).all() for name in STATE)
+
+
+@isolated
+def test_fewer_outputs_than_states_are_refused() -> None:
+    for name in [*STATE, "grad"]:
+        value = np.ones(20 if name == "window" else SIZES.get(name, 4), np.float32)
+        workspace.FeedBlob(name, value)
+    workspace.FeedBlob("iteration", np.array([3], np.int64))
+    operator = core.CreateOperator("YellowFin", [*STATE, "grad", "iteration"], STATE[:7])
+    with pytest.raises(EnforceNotMet, match="outputs"):
         workspace.RunOperatorOnce(operator)
     assert all((workspace.FetchBlob(name) == 1).all() for name in STATE)
