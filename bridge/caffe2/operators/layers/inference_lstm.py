@@ -38,7 +38,7 @@ def inference_lstm(
         *xs,
     )
     states = xs[1], xs[2]
-    # torch.lstm itself does not compare them, and writes outside of its memory.
+    # torch.lstm compares neither sizes nor types, and reads and writes outside of its memory.
     directions = 1 + bidirectional
     batch, hidden = xs[0].size(0 if batch_first else 1), xs[1].size(-1) if xs[1].dim() else 0
     sizes = [[num_layers * directions, batch, hidden]] * 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""InferenceLSTM refuses sizes that do not fit each other, which torch.lstm does not compare."""
+"""InferenceLSTM refuses sizes and types that do not fit each other, which torch.lstm takes."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import core, workspace
+from bridge.caffe2.operators.layers.inference_lstm import inference_lstm
 from tests.helpers.isolate import isolated
 
 SIZES = [(3, 2, 4), (1, 2, 5), (1, 2, 5), (20, 4), (20, 5), (20,), (20,)]
 
 
-def run(sizes: list[Any], dtype: Any = np.float32, **args: Any) -> None:
+def run(sizes: list[Any], **args: Any) -> None:
     names = [f"x{i}" for i in range(len(sizes))]
-    for i, (name, shape) in enumerate(zip(names, sizes, strict=True)):
-        workspace.FeedBlob(name, np.ones(shape, dtype if i == 1 else np.float32))
+    for name, shape in zip(names, sizes, strict=True):
+        workspace.FeedBlob(name, np.ones(shape, np.float32))
     outputs = ["y", "hidden", "cell"]
     workspace.RunOperatorOnce(core.CreateOperator("InferenceLSTM", names, outputs, **args))
 
@@ -42,7 +44,9 @@ def test_one_input_of_another_size(index: int) -> None:
     assert workspace.FetchBlob("y").shape == (3, 2, 5)
 
 
-@isolated
-def test_another_type_of_a_state() -> None:
-    with pytest.raises(EnforceNotMet):
-        run(SIZES, np.float64)
+@pytest.mark.parametrize("index", range(1, len(SIZES)))
+def test_one_input_of_another_type(index: int) -> None:
+    xs = [torch.ones(shape) for shape in SIZES]
+    xs[index] = xs[index].to(torch.int32)
+    with pytest.raises(EnforceNotMet, match="one element type"):  # as of a module, without blobs
+        inference_lstm(*xs)
