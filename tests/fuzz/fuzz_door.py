@@ -2,14 +2,17 @@
 """Fuzz one door of `doors.py`: `make fuzz` runs all of them.
 
     python tests/fuzz/fuzz_door.py DOOR [libFuzzer's options] [folder for what it finds]
-    python tests/fuzz/fuzz_door.py DOOR --by-chance SECONDS
+    python tests/fuzz/fuzz_door.py DOOR --by-chance SECONDS [--seed NUMBER]
+    python tests/fuzz/fuzz_door.py DOOR --again FILE
 
 The first needs atheris, and is guided by the coverage of the Python part; of the compiled modules,
 too, where the package was built by clang with coverage. The second mutates the first inputs, and
-needs nothing. Both begin with what `corpus.py` keeps.
+needs nothing; each input is in a file before it is run, so that a crash leaves it there. Both begin
+with what `corpus.py` keeps. The third runs one input, which the others have found.
 """
 
 import contextlib
+import faulthandler
 import os
 import random
 import sys
@@ -21,24 +24,31 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 
-def by_chance(name: str, seconds: float) -> None:
+def by_chance(name: str, seconds: float, seed: int) -> None:
     """Mutate inputs until the time is over; end with the input and its error if there is one."""
     from tests.fuzz.corpus import kept
     from tests.fuzz.doors import DOORS, enter
     from tests.golden.blob_messages import mutated
 
-    seed = int(time.time())
     rng, seeds = random.Random(seed), DOORS[name][1]() + kept(name)
-    end, count = time.monotonic() + seconds, 0
-    while time.monotonic() < end:
-        data = mutated(rng, seeds) if rng.random() < 0.5 else rng.randbytes(rng.randrange(96))
-        count += 1
-        try:
+    with tempfile.NamedTemporaryFile(prefix=f"{name}-", buffering=0, delete=False) as last:
+        print(f"{name}, seed {seed}: the last input is in {last.name}", flush=True)
+        end, count = time.monotonic() + seconds, 0
+        while time.monotonic() < end:
+            data = mutated(rng, seeds) if rng.random() < 0.5 else rng.randbytes(rng.randrange(96))
+            count += 1
+            os.pwrite(last.fileno(), data, 0)
+            last.truncate(len(data))
             enter(name, data)
-        except BaseException:
-            print(f"{name}, seed {seed}: {data!r}", file=sys.stderr)
-            raise
+    Path(last.name).unlink()
     print(f"{name}: {count} inputs")
+
+
+def again(name: str, file: str) -> None:
+    """Run one input, of a file."""
+    from tests.fuzz.doors import enter
+
+    print("taken" if enter(name, Path(file).read_bytes()) else "refused")
 
 
 def guided() -> None:
@@ -72,8 +82,19 @@ def guided() -> None:
         atheris.Fuzz()
 
 
-if __name__ == "__main__":
-    if "--by-chance" in sys.argv:
-        by_chance(sys.argv[1], float(sys.argv[-1]))
+def main() -> None:
+    """Run what the command line says."""
+    name, *options = sys.argv[1:]
+    if options[:1] == ["--again"]:
+        faulthandler.enable()
+        again(name, options[1])
+    elif options[:1] == ["--by-chance"]:
+        faulthandler.enable()
+        seed = int(options[3]) if options[2:3] == ["--seed"] else int(time.time())
+        by_chance(name, float(options[1]), seed)
     else:
         guided()
+
+
+if __name__ == "__main__":
+    main()

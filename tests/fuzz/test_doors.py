@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import os
 import random
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -34,7 +38,7 @@ MUTATIONS = {
     "minidb": 12_000,
     "predictor": 8_000,
     "chunks": 60_000,
-    "convert": 1_000,
+    "convert": 4_000,
     "pickled": 200_000,
     "shell": 3_500,
     "blob": 60_000,
@@ -85,3 +89,48 @@ def test_what_is_kept_is_small(name: str) -> None:
     assert 0 < len(found) <= MOST
     assert sum(map(len, found)) <= MOST_BYTES
     assert len(set(found)) == len(found)
+
+
+# Two doors, of which one crashes at longer inputs.
+_A_CRASH = """
+import os, signal
+from tests.fuzz import doors, fuzz_door
+
+def crashes(data):
+    if len(data) > 40:
+        os.kill(os.getpid(), signal.SIGKILL)  # which a sanitizer does not catch
+
+doors.DOORS["crashes"] = (crashes, lambda: [b"abc"])
+doors.DOORS["stands"] = (lambda data: None, lambda: [b"abc"])
+fuzz_door.main()
+"""
+
+
+def _fuzz(*words: str) -> subprocess.CompletedProcess[str]:
+    root = str(Path(__file__).parents[2])
+    code = f"import sys; sys.path.append({root!r}){_A_CRASH}"
+    return subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_crash_leaves_its_input() -> None:
+    found = _fuzz("crashes", "--by-chance", "60", "--seed", "1")
+    assert found.returncode == -signal.SIGKILL, found.stderr
+    path = Path(found.stdout.split()[-1])
+    data = path.read_bytes()
+    try:
+        assert len(data) > 40
+        assert _fuzz("crashes", "--again", str(path)).returncode == -signal.SIGKILL
+        again = _fuzz("stands", "--again", str(path))
+        assert again.returncode == 0, again.stderr
+        assert again.stdout == "taken\n"
+    finally:
+        path.unlink()
+
+
+def test_what_stands_leaves_no_file() -> None:
+    found = _fuzz("stands", "--by-chance", "0.1")
+    assert found.returncode == 0, found.stderr
+    assert not Path(found.stdout.splitlines()[0].split()[-1]).exists()
+    assert "inputs" in found.stdout
