@@ -8,13 +8,15 @@
 The first needs atheris, and is guided by the coverage of the Python part; of the compiled modules,
 too, where the package was built by clang with coverage. The second mutates the first inputs, and
 needs nothing; each input is in a file before it is run, so that a crash leaves it there. Both begin
-with what `corpus.py` keeps. The third runs one input, which the others have found.
+with what `corpus.py` keeps, and end at an input that takes a minute. The third runs one input that
+the others have found.
 """
 
 import contextlib
 import faulthandler
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -23,6 +25,8 @@ from pathlib import Path
 # Last, so that the package is the one that is installed, and the tests are those here.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
+TIME_LIMIT_S = 60  # of an input
+
 
 def by_chance(name: str, seconds: float, seed: int) -> None:
     """Mutate inputs until the time is over; end with the input and its error if there is one."""
@@ -30,6 +34,7 @@ def by_chance(name: str, seconds: float, seed: int) -> None:
     from tests.fuzz.doors import DOORS, enter
     from tests.golden.blob_messages import mutated
 
+    faulthandler.register(signal.SIGALRM, chain=True)  # then it ends the process
     rng, seeds = random.Random(seed), DOORS[name][1]() + kept(name)
     with tempfile.NamedTemporaryFile(prefix=f"{name}-", buffering=0, delete=False) as last:
         print(f"{name}, seed {seed}: the last input is in {last.name}", flush=True)
@@ -39,7 +44,9 @@ def by_chance(name: str, seconds: float, seed: int) -> None:
             count += 1
             os.pwrite(last.fileno(), data, 0)
             last.truncate(len(data))
+            signal.alarm(TIME_LIMIT_S)
             enter(name, data)
+    signal.alarm(0)
     Path(last.name).unlink()
     print(f"{name}: {count} inputs")
 
@@ -70,7 +77,7 @@ def guided() -> None:
     with tempfile.TemporaryDirectory() as first:
         for index, data in enumerate(DOORS[name][1]() + kept(name)):
             (Path(first) / str(index)).write_bytes(data)
-        words = [sys.argv[0], *sys.argv[2:]]
+        words = [sys.argv[0], f"-timeout={TIME_LIMIT_S}", *sys.argv[2:]]
         for folder in (word for word in words[1:] if not word.startswith("-")):
             if not Path(folder).is_file():  # one input, to be run again
                 Path(folder).mkdir(parents=True, exist_ok=True)

@@ -91,9 +91,9 @@ def test_what_is_kept_is_small(name: str) -> None:
     assert len(set(found)) == len(found)
 
 
-# Two doors, of which one crashes at longer inputs.
-_A_CRASH = """
-import os, signal
+# Doors of which one crashes at longer inputs, and one waits for ever.
+_FAULTS = """
+import os, signal, sys
 from tests.fuzz import doors, fuzz_door
 
 def crashes(data):
@@ -101,14 +101,17 @@ def crashes(data):
         os.kill(os.getpid(), signal.SIGKILL)  # which a sanitizer does not catch
 
 doors.DOORS["crashes"] = (crashes, lambda: [b"abc"])
+doors.DOORS["hangs"] = (lambda data: signal.sigwait([signal.SIGUSR1]), lambda: [b"abc"])
 doors.DOORS["stands"] = (lambda data: None, lambda: [b"abc"])
+if sys.argv[1] == "hangs":
+    fuzz_door.TIME_LIMIT_S = 1
 fuzz_door.main()
 """
 
 
 def _fuzz(*words: str) -> subprocess.CompletedProcess[str]:
     root = str(Path(__file__).parents[2])
-    code = f"import sys; sys.path.append({root!r}){_A_CRASH}"
+    code = f"import sys; sys.path.append({root!r}){_FAULTS}"
     return subprocess.run(
         [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
     )
@@ -127,6 +130,13 @@ def test_a_crash_leaves_its_input() -> None:
         assert again.stdout == "taken\n"
     finally:
         path.unlink()
+
+
+def test_an_input_that_takes_too_long_is_left() -> None:
+    found = _fuzz("hangs", "--by-chance", "60")
+    assert found.returncode == -signal.SIGALRM, found.stderr
+    assert "File" in found.stderr  # where it was
+    Path(found.stdout.split()[-1]).unlink()
 
 
 def test_what_stands_leaves_no_file() -> None:

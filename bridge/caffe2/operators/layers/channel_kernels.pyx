@@ -60,9 +60,8 @@ def local_response(
                     sums = <float *>base + offset + c * area
                     for i in range(n):
                         sums[i] = bias
-                    for other in range(c - before, c - before + size):
-                        if 0 <= other < channels:
-                            add_squares(source + other * area, n, factor, sums)
+                    for other in range(max(c - before, 0), min(c + (size - before), channels)):
+                        add_squares(source + other * area, n, factor, sums)
                     if y:
                         over_power(
                             source + c * area, sums, n, <float *>y + offset + c * area)
