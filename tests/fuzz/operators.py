@@ -93,15 +93,16 @@ def operators(data: bytes) -> bool:
         words.choice(_CHANGES)(words, feeds, words.choice(steps))
     with _limited():
         first = _run_each(feeds, steps)
-        again = _run_each(feeds, steps)
-        if first == again:  # else it draws numbers
-            as_net = _run_as_net(feeds, steps)
-            assert as_net == first, (steps, first, as_net)
+        as_net = _run_as_net(feeds, steps)
+        assert as_net == first, (steps, first, as_net)
     workspace.ResetWorkspace()
     return isinstance(first, dict)
 
 
 def _feed(feeds: dict[str, Any]) -> None:
+    import torch  # which other doors do without
+
+    torch.manual_seed(0)
     workspace.ResetWorkspace()
     for name, value in feeds.items():
         workspace.FeedBlob(name, value)
