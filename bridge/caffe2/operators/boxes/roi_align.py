@@ -18,7 +18,7 @@ from bridge.caffe2.operators.base.cpu_kernels import address_of, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.boxes import roi_align_kernels
 from bridge.caffe2.operators.boxes.roi_align_products import aligned_by_products
-from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of
+from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of, require_pixels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,6 +166,7 @@ def _aligned(x: Tensor, r: Tensor, rules: RoIRules, sides: int) -> Tensor:
     x = channels_first(x, rules.order)
     require(x.dim() == 4, "X has 4 dimensions", x)
     number, regions = regions_of(r, sides, x.shape[0])
+    require_pixels(x, r)
     geometry = (_upright if sides == 4 else _rotated)(regions, rules)
     if sides == 4 and not has_values(x, r):
         corner, size, _ = geometry
@@ -190,6 +191,7 @@ def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> T
 
     A region is x1, y1, x2, y2, preceded by the image index if there are several images. Each bin is
     the mean of bilinear samples in it. For the arguments see RoIRules.
+    Raises EnforceNotMet: a region has no image, or an image without pixels.
     Follows RoIAlignOp, caffe2/operators/roi_align_op.cc, PyTorch 1.8.1.
     """
     if rules.order != "NCHW" or x.dim() != 4 or not takes_kernels(x, rois):
@@ -198,6 +200,7 @@ def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> T
     count = rois.shape[0]
     if rules.aligned or not _are_of(rois, images):
         _upright(regions_of(rois, 4, images)[1], rules)  # checks them
+    require_pixels(x, rois)
     made = x.new_empty(count, channels, *rules.bins) if out is None else out
     if made.numel():
         columns = rois.shape[1]
@@ -224,6 +227,7 @@ def _spread(x: Tensor, rois: Tensor, dy: Tensor, rules: RoIRules, sides: int) ->
     require(x.dim() == 4 and dy.dim() == 4, "X and dY have 4 dimensions", x, dy)
     n, channels, height, width = x.shape
     number, regions = regions_of(rois, sides, n)
+    require_pixels(x, rois)
     geometry = (_upright if sides == 4 else _rotated)(regions, rules)
     bags = _samples(rules, number, geometry, height, width)
     made = bags.spread(as_rows(dy), n * height * width)

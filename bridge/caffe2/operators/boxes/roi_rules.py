@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Arguments
 
-__all__ = ["RoIRules", "regions_of"]
+__all__ = ["RoIRules", "regions_of", "require_pixels"]
 
 
 class RoIRules:
@@ -67,3 +67,8 @@ def regions_of(r: Tensor, sides: int, images: int) -> tuple[Tensor, Tensor]:
         number = r[:, 0].long()
     require_range("image indices of regions", number, images)
     return number, r[:, -sides:]
+
+
+def require_pixels(x: Tensor, r: Tensor) -> None:
+    """Raise EnforceNotMet where there are regions, but no pixels in the images (N, C, H, W)."""
+    require(not r.shape[0] or min(x.shape[2:]) > 0, "images with regions have pixels", x, r)

@@ -167,15 +167,19 @@ def conv_gradient(
 ) -> tuple[Tensor, ...]:
     """(X, filter, dY) -> dfilter, dbias unless `no_bias`, and dX if there is an output for it.
 
+    Raises EnforceNotMet: shapes do not match.
     Follows ConvGradientOp, caffe2/operators/conv_op_impl.h, PyTorch 1.8.1.
     """
     order = image_order(order)
     x, w, window = _operands(x, filter, windows, group, order)
+    dy = channels_first(dy, order)
+    # (torch does not compare them, and reads outside of dY)
+    require(dy.shape == (x.shape[0], w.shape[0], *window.sizes), "dY has the sizes of Y", dy, x, w)
     has_bias, has_dx = wanted_gradients(no_bias, outputs)
     padded = x if window.is_even else window.padded(x)
     zeros = [0] * len(window.head)
     dx, dw, db = torch.ops.aten.convolution_backward(
-        channels_first(dy, order),
+        dy,
         padded,
         w,
         w.shape[:1],

@@ -133,11 +133,15 @@ def conv_transpose_gradient(
 ) -> tuple[Tensor, ...]:
     """(X, filter, dY) -> dfilter, dbias unless `no_bias`, dX if there is an output for it.
 
+    Raises EnforceNotMet: shapes do not match.
     Follows ConvTransposeGradientOp, caffe2/operators/conv_transpose_op_impl.h, PyTorch 1.8.1.
     """
     order = image_order(order)
     x, w = _operands(x, filter, windows, group, order)
     dy = channels_first(dy, order)
+    # (torch does not compare them, and reads outside of dY)
+    sizes = (x.shape[0], w.shape[1] * group, *windows.sizes(x))
+    require(dy.shape == sizes, "dY has the sizes of Y", dy, x, w)
     has_bias, has_dx = wanted_gradients(no_bias, outputs)
     # Elements in the padding, and those added by adj, are not computed by the filter.
     (top, left), (low, right) = windows.head, windows.tail

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions with more samples than any memory holds."""
+"""Regions with more samples than any memory holds, and images without pixels."""
 
 from __future__ import annotations
 
@@ -40,3 +40,23 @@ def test_a_region_that_is_nowhere_has_no_samples() -> None:
     found = run([[0, 0, float("nan"), 2], [0, 0, 2, 2]])
     assert (found[0] == 0).all()
     assert (found[1] == 1).all()
+
+
+@isolated
+@pytest.mark.parametrize("sizes", [(1, 2, 0, 4), (1, 2, 4, 0), (1, 2, 0, 0)])
+@pytest.mark.parametrize(("kind", "sides"), [("RoIAlign", 4), ("RoIAlignRotated", 5)])
+def test_an_image_without_pixels(sizes: tuple[int, ...], kind: str, sides: int) -> None:
+    workspace.FeedBlob("x", np.ones(sizes, np.float32))
+    workspace.FeedBlob("dy", np.ones((1, 2, 1, 1), np.float32))
+    workspace.FeedBlob("r", np.ones((1, sides), np.float32))
+    forward = core.CreateOperator(kind, ["x", "r"], ["y"])
+    back = core.CreateOperator(f"{kind}Gradient", ["x", "r", "dy"], ["dx"])
+    for op in (forward, back):
+        with pytest.raises(EnforceNotMet, match="images with regions have pixels"):
+            workspace.RunOperatorOnce(op)
+    workspace.FeedBlob("r", np.ones((0, sides), np.float32))
+    workspace.FeedBlob("dy", np.ones((0, 2, 1, 1), np.float32))
+    workspace.RunOperatorOnce(forward)
+    workspace.RunOperatorOnce(back)
+    assert workspace.FetchBlob("y").shape == (0, 2, 1, 1)
+    assert workspace.FetchBlob("dx").shape == sizes
