@@ -221,10 +221,12 @@ class _Implementation:
 
 def _call(bound: Bound, inputs: list[Any], values: dict[str, Any]) -> Any:
     """Call the function of an operator on tensors, on their device."""
+    from bridge.caffe2.execution.net_function import row_major
+
     if "TargetDevice" in bound.wants:
         device = next((one.device for one in inputs if one is not None), torch.device("cpu"))
         values[bound.wants["TargetDevice"]] = device
-    return bound.function(*inputs, **values)
+    return bound.function(*map(row_major, inputs), **values)
 
 
 def _run_function(
@@ -250,7 +252,7 @@ def _run_on_blobs(
     settings = [(key, value, type(value)) for key, value in arguments.items()]
     message = _message(name, len(inputs), outputs, settings)
     for one, tensor in zip(message.input, inputs, strict=True):
-        workspace.feed_blob(one, tensor.detach())
+        workspace.feed_blob(one, tensor.detach().contiguous())
     workspace.run(message)
     tensors: list[Any] = [workspace._blobs[one]._tensor for one in message.output]
     return [to_torch(one) for one in tensors]

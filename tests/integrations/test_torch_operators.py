@@ -77,6 +77,17 @@ def test_inputs_and_arguments(
     torch.testing.assert_close(found, wanted)
 
 
+def test_inputs_of_any_strides() -> None:
+    x, y, dz = X.t(), X.t() + 1, torch.arange(1.0, 7)
+    for found in zip(
+        OPS.SquaredL2DistanceGradient(x, y, dz),
+        OPS.SquaredL2DistanceGradient(x.contiguous(), y.contiguous(), dz),
+        strict=True,
+    ):
+        torch.testing.assert_close(*found)
+    torch.testing.assert_close(OPS.DotProduct(x, y), (x * y).sum(1))
+
+
 def test_in_training_there_are_more_outputs() -> None:
     y, mask = OPS.Dropout(X, is_test=0)
     assert (y[~mask] == 0).all()

@@ -12,6 +12,7 @@ from __future__ import annotations
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.device_option import device_of_option
+from bridge.caffe2.base.text import listed
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.definition import Definition
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from typing import Any
 
-__all__ = ["NetFunction", "Step"]
+__all__ = ["NetFunction", "Step", "row_major"]
+
+
+_SHARES = "shares memory that is overwritten later"
 
 
 class Step:
@@ -34,7 +38,8 @@ class Step:
     class whose values are those of a function has it as its attribute `as_function`; that blobs
     share memory then is not seen.
     `reason`: why torch cannot trace it, or None. `inputs`, `outputs`: also those of nets that the
-    operator runs. `kept`: outputs that keep a former value if such a net does not write them.
+    operator runs. `kept`: outputs that keep a former value if such a net does not write them, or
+    that an operator reads itself, as Accumulate does (the attribute `reads_outputs` of its class).
     """
 
     __slots__ = (
@@ -46,6 +51,7 @@ class Step:
         "kept",
         "outputs",
         "position",
+        "reads_outputs",
         "reason",
     )
 
@@ -60,6 +66,9 @@ class Step:
         more = dict.fromkeys(name for name in writes if name not in definition.outputs)
         self.outputs = (*definition.outputs, *more)
         self.kept = frozenset(writes)
+        self.reads_outputs = getattr(cls, "reads_outputs", False)
+        if self.reads_outputs:
+            self.kept = frozenset(self.outputs)
         self.function = None
         self.declaration = None
         self.arguments: dict[str, Any] = {}
@@ -103,7 +112,7 @@ class Step:
     def call(self, values: dict[str, Any], arguments: dict[str, Any]) -> None:
         """Compute the outputs from the inputs in `values`, and put them there."""
         assert self.function is not None
-        found = self.function(*[values[name] for name in self.inputs], **arguments)
+        found = self.function(*[row_major(values[name]) for name in self.inputs], **arguments)
         if not isinstance(found, (tuple, list)):
             found = (found,)
         for name, value in zip(self.outputs, found, strict=False):
@@ -139,7 +148,7 @@ class Step:
             value = values[name]
             if name in self.outputs and hasattr(value, "clone"):
                 value = value.clone()
-            table._blobs[name] = _blob_of(value)
+            table._blobs[name] = _blob_of(row_major(value))
         try:
             class_for(self.definition, "Module")(self.definition, table)._run()
         except Exception as cause:
@@ -157,6 +166,16 @@ class Step:
 
     def __repr__(self) -> str:
         return f"<Step {self.position}: {self.definition}>"
+
+
+def row_major(value: Any) -> Any:
+    """Return an input as the functions of operators take it: a tensor of other strides is copied.
+
+    Others than tensors, blobs of objects and None, are returned as they are.
+    """
+    if not hasattr(value, "is_contiguous") or value.is_contiguous():
+        return value
+    return value.contiguous()
 
 
 def _blob_of(value: Any) -> Blob:
@@ -208,8 +227,44 @@ class NetFunction:
         for step in reversed(self.steps):
             others = set(step.outputs).symmetric_difference(step.inputs)
             if step.declaration is None and step.function is not None and written & others:
-                step.function, step.reason = None, "shares memory that is overwritten later"
+                step.function, step.reason = None, _SHARES
             written.update(step.outputs)
+
+    def check_outputs(self, outputs: Collection[str], caller: str) -> None:
+        """Raise EnforceNotMet where `outputs` would be other values than those that RunNet gives.
+
+        That is one of two blobs that share memory, if the other one is overwritten before.
+        """
+        for i, step in enumerate(self.steps):
+            if step.reason == _SHARES:
+                for one, other in zip(step.inputs, step.outputs, strict=True):
+                    self._check_shared(step, {one, other}, self.steps[i + 1 :], outputs, caller)
+
+    def _check_shared(
+        self,
+        step: Step,
+        shared: set[str],
+        later: Sequence[Step],
+        outputs: Collection[str],
+        caller: str,
+    ) -> None:
+        """Check two blobs that `step` gives one memory, `shared`, by the steps after it."""
+        stale: set[str] = set()  # names that in a net have other values
+        for one in later:
+            used = stale.intersection(one.inputs)
+            if used:
+                break
+            written = shared.intersection(one.outputs)
+            stale = (stale | (shared - written if written else set())) - written
+        else:
+            used = stale.intersection(outputs)
+        if used:
+            raise EnforceNotMet(
+                f"In a net, {step.definition} makes blobs share memory, and {listed(used)} is "
+                "overwritten with the other one; in a module, each has its own value. Use Copy for "
+                f"{step.definition.type}, or do not read {listed(used)} afterwards.",
+                caller,
+            )
 
     def needed_for(self, outputs: Iterable[str]) -> list[Step]:
         """Return the steps that compute `outputs`, and those that have effects."""

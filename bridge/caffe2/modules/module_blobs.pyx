@@ -25,12 +25,12 @@ def tensors_of(dict keys not None, dict parameters not None, dict buffers not No
     return found
 
 
-def share(tuple blobs not None, list tensors not None, bint with_grad, bint any_strides):
+def share(tuple blobs not None, list tensors not None, bint with_grad, bint are_inputs):
     """Share the memory of torch tensors with the blobs; return whether that is possible.
 
     A blob that has the memory of its tensor, with its type and sizes, stays as it is. False: a
-    tensor is of a subclass, is not on the CPU, not row-major unless `any_strides`, or, if
-    `with_grad`, requires gradients.
+    tensor is of a subclass, is not on the CPU, not row-major, or, if `with_grad`, requires
+    gradients. are_inputs: the tensors may stand for their negatives.
     """
     cdef BlobCore blob
     cdef Py_ssize_t i
@@ -40,10 +40,9 @@ def share(tuple blobs not None, list tensors not None, bint with_grad, bint any_
         if not _is_plain(tensor, with_grad):
             return False
         if blob._tensor is not None and _has_memory_of(
-                tensor, blob._tensor.impl, any_strides):
+                tensor, blob._tensor.impl, are_inputs):
             continue
-        if not _share(blob, tensor, not any_strides) \
-                or not (any_strides or blob._tensor.impl.flags & CONTIGUOUS):
+        if not _share(blob, tensor, not are_inputs) or not blob._tensor.impl.flags & CONTIGUOUS:
             return False
     return True
 

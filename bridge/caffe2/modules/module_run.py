@@ -21,7 +21,7 @@ import torch
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable
-from bridge.caffe2.execution.net_function import NetFunction, Step
+from bridge.caffe2.execution.net_function import NetFunction, Step, row_major
 from bridge.caffe2.execution.net_program import NetProgram, merge
 from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.execution.runnable_net import RunnableNet
@@ -162,7 +162,7 @@ class ModuleRun:
             # (in half the time of `empty`, which parses a torch.Size slowly)
             self._outputs[signature] = tuple(
                 [
-                    None if one is None else ((tuple(one.shape), _row_major(one.shape)), one.dtype)
+                    None if one is None else ((tuple(one.shape), _strides_of(one.shape)), one.dtype)
                     for one in outputs
                 ]
             )
@@ -222,7 +222,7 @@ class _OwnNet:
         self.signature = signature
         with_grad = torch.is_grad_enabled()
         if not share(self._parameters, parameters, with_grad, False) or not share(
-            self._inputs, inputs, with_grad, True
+            self._inputs, [*map(row_major, inputs)], with_grad, True
         ):
             return None
         clear(self._unsure)
@@ -297,7 +297,7 @@ def _signature(inputs: Sequence[Any]) -> Signature:
     return tuple([(x.shape, x.dtype) if isinstance(x, torch.Tensor) else type(x) for x in inputs])
 
 
-def _row_major(sizes: Sequence[int]) -> tuple[int, ...]:
+def _strides_of(sizes: Sequence[int]) -> tuple[int, ...]:
     """Return the strides of a row-major tensor."""
     strides = [1]
     for size in sizes[:0:-1]:

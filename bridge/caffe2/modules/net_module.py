@@ -134,6 +134,7 @@ def module_on(
                     f"{listed(function.reads)}.",
                     _CALLER,
                 )
+    function.check_outputs(wanted, _CALLER)
     return _class_for(tuple(given))(message, function, given, wanted, table, trainable)
 
 
@@ -182,6 +183,11 @@ class NetModule(torch.nn.Module):
         self._prepare(function)
         for name in self._blob_names():
             self._add(name, find_blob(table, name), trainable)
+        for step in [one for one in self._steps if one.reads_outputs]:
+            for name in set(step.outputs) - {*self._keys, *self._objects, *inputs}:
+                blob = find_blob(table, name)
+                if blob is not None:  # else the first run makes it
+                    self._add(name, blob, trainable)
 
     def _prepare(self, function: NetFunction) -> None:
         """Set the steps that compute the outputs, and what each of them is the last to read."""
@@ -255,7 +261,8 @@ class NetModule(torch.nn.Module):
     def forward(self, *inputs: Any, **inputs_by_name: Any) -> Any:
         """Return the output, or a tuple of several, for inputs in the order of `input_names`.
 
-        Inputs are tensors of any framework. An output is None if the net has not written it, as in
+        Inputs are tensors of any framework; an operator has a row-major copy of one that is not
+        row-major. An output is None if the net has not written it, as in
         the branch of an If that was not taken. Raises EnforceNotMet: a missing or unknown input
         (also a TypeError), or an operator that failed.
         """

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
@@ -38,6 +39,5 @@ def extreme_over(
         return found
     fixed = x.detach()
     kept = function(fixed, dims, True)
-    # Zeros that have the gradient.
-    change = torch.where(x == kept, x - fixed, x.new_zeros(())).sum(dims, keepdim)
+    change = torch.where(x == kept, gradient_alone(x), x.new_zeros(())).sum(dims, keepdim)
     return change + (kept if keepdim else function(fixed, dims, False))

@@ -18,6 +18,8 @@ class Accumulate(TorchOperator):
     A class, since a function does not see what its output held.
     """
 
+    reads_outputs = True
+
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)
         before = self.Output(0)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require
+from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
@@ -73,7 +74,7 @@ def _extreme(xs: tuple[Tensor, ...], greatest: bool, out: Out) -> Tensor:
         y = torch.where(y < x.detach() if greatest else x.detach() < y, x.detach(), y, out=out)
     if any(x.requires_grad for x in xs):
         for x in xs:
-            y = y + torch.where(x == y, x - x.detach(), x.new_zeros(()))
+            y = y + torch.where(x == y, gradient_alone(x), x.new_zeros(()))
     return y
 
 

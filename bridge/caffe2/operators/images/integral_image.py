@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
@@ -27,7 +28,7 @@ def integral_image(x: Tensor) -> Tensor:
     # The gradient is Caffe2's: it sums from the start, too, not from the end.
     turned = x.flip(2, 3).cumsum(2).cumsum(3).flip(2, 3)
     other = torch.constant_pad_nd(turned, (0, 1, 0, 1))
-    return y.detach() + (other - other.detach())
+    return with_gradient(y.detach(), other)
 
 
 @operator("IntegralImageGradient")

@@ -14,6 +14,7 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import LARGEST, image_order, require
 from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
+from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.windows import Window, Windows, added_up, by_rank, windows_of
 from bridge.caffe2.operators.images import pool_kernels as kernels
@@ -208,7 +209,7 @@ def _with_gradient(x: Tensor, y: Tensor, window: Window) -> Tensor:
     parts = windows_of(window.padded(x, _lowest(x)), window)
     chosen = parts == _spread(y, len(window.sizes))
     kernel = list(range(-len(window.sizes), 0))
-    total = torch.where(chosen, parts - parts.detach(), parts.new_zeros(())).sum(kernel)
+    total = torch.where(chosen, gradient_alone(parts), parts.new_zeros(())).sum(kernel)
     return y + total
 
 

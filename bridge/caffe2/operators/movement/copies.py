@@ -6,6 +6,7 @@ from __future__ import annotations
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 
 TYPE_CHECKING = False
@@ -62,7 +63,7 @@ def zero_gradient(x: Tensor) -> None:
 @operator("NegateGradient", inplace="0>0", types=None, gradient="Negative g0 > 0")
 def negate_gradient(x: Tensor, *, out: Out = None) -> Tensor:
     """A copy of X, whose gradient is negated."""
-    return x.detach() * 2 - x if x.requires_grad else _copied(x, out)
+    return with_gradient(x.detach(), -x) if x.requires_grad else _copied(x, out)
 
 
 @operator("EnsureDense", inplace="0>0", types=None)

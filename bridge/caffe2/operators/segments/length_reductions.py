@@ -11,6 +11,7 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
+from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import (
     positions_in_segments,
@@ -91,7 +92,7 @@ def lengths_max(data: Tensor, lengths: Tensor) -> Tensor:
         return greatest
     # All maxima of a segment get its gradient, as in Caffe2: their value is 0 here.
     ids = segment_ids(lengths, data.shape[0])
-    at_maximum = torch.where(data == greatest[ids], data - data.detach(), 0.0)
+    at_maximum = torch.where(data == greatest[ids], gradient_alone(data), 0.0)
     return greatest.index_add(0, ids, at_maximum)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from bridge.c10.errors import EnforceIndexError
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
+from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, counts_of, select_rows
 
@@ -248,7 +249,7 @@ def sorted_segment_range_max(data: Tensor, segment_ids: Tensor) -> Tensor:
     if not rows.requires_grad:
         return greatest
     # All maxima of a segment get its gradient, as in Caffe2: their value is 0 here.
-    at_maximum = torch.where(rows == greatest[ids], rows - rows.detach(), 0.0)
+    at_maximum = torch.where(rows == greatest[ids], gradient_alone(rows), 0.0)
     return greatest + _sum(at_maximum, ids, n)
 
 

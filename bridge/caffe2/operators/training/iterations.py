@@ -31,6 +31,8 @@ class Iter(FloatOperator):
     Follows IterOp, caffe2/sgd/iter_op.h, PyTorch 1.8.1.
     """
 
+    reads_outputs = True
+
     def RunOnDevice(self) -> None:
         if self.InputSize() == 0 and not self.OutputIsTensorType(0, "cpu"):
             operand(self.Output(0, [1], c10.device("cpu").dtype(c10.int64))).fill_(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, has_values, require
+from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
@@ -33,9 +34,8 @@ def _labelled(x: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
 
 def _bounded(p: Tensor) -> Tensor:
     """Return probabilities, at least 1e-20; their gradient is that of Caffe2, also below."""
-    if not p.requires_grad:
-        return p.clamp(min=SMALLEST)
-    return p + (p.clamp(min=SMALLEST) - p).detach()
+    bounded = p.clamp(min=SMALLEST)
+    return with_gradient(bounded.detach(), p) if p.requires_grad else bounded
 
 
 @operator(

@@ -17,6 +17,7 @@ from bridge.caffe2.operators.base.checks import (
     require,
     require_range,
 )
+from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
@@ -53,8 +54,7 @@ def _bounded(logs: Tensor) -> Tensor:
     bounded = logs.clamp(min=LEAST_LOG)
     if not logs.requires_grad:
         return bounded
-    found: Tensor = logs + (bounded - logs).detach()
-    return found
+    return with_gradient(bounded.detach(), logs)
 
 
 def _probabilities(label: Tensor, rows: Tensor) -> Tensor:
@@ -209,7 +209,7 @@ def spatial_softmax_with_loss(
     loss = loss * _share(total, total, 1.0)
     if loss.requires_grad:
         # Only the gradient is scaled in Caffe2.
-        loss = loss.detach() + (loss - loss.detach()) * scale
+        loss = with_gradient(loss.detach(), loss * scale)
     return p, loss
 
 

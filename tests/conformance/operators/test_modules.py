@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded cases as modules, on inputs of all strides: a module gives what the net gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from bridge import c10, caffe2
+from bridge.caffe2 import core, workspace
+
+from .case import Case, groups
+from .recorded import Outcome, outcomes
+from .test_operators import check_same
+
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
+COUNTERS = {"AtomicIter", "APMeter", "AccumulateHistogram"}  # each run counts
+
+
+def transposed(x: torch.Tensor) -> torch.Tensor:
+    """Return a copy whose first dimension is the innermost."""
+    order = list(reversed(range(x.dim())))
+    return torch.empty([x.shape[i] for i in order], dtype=x.dtype).permute(order).copy_(x)
+
+
+def spread(x: torch.Tensor) -> torch.Tensor:
+    """Return a copy whose elements are two apart."""
+    return torch.empty((*x.shape, 2), dtype=x.dtype)[..., 0].copy_(x)
+
+
+LAYOUTS: list[Callable[[torch.Tensor], torch.Tensor]] = [torch.Tensor.clone, transposed, spread]
+
+
+def suits(case: Case, outcome: Outcome) -> bool:
+    """Whether the case gives tensors for tensors."""
+    return (
+        outcome.error is None
+        and COUNTERS.isdisjoint(step[0] for step in case.steps)
+        and all(_is_numbers(value) for value in case.feeds.values())
+        and any(_is_numbers(value) for value in outcome.blobs.values())
+    )
+
+
+def _is_numbers(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+
+
+@pytest.mark.parametrize("group", groups())
+def test_recorded_as_modules(group: str) -> None:
+    for case, outcome in outcomes(group):
+        if suits(case, outcome):
+            check(case, outcome)
+
+
+def check(case: Case, outcome: Outcome) -> None:
+    net = core.Net("net")
+    for op_type, inputs, outputs, args in case.steps:
+        net.Proto().op.append(core.CreateOperator(op_type, inputs, outputs, **args))
+    names = [name for name, value in outcome.blobs.items() if _is_numbers(value)]
+    read = {name for step in case.steps for name in step[1]}
+    feeds = {name: np.array(value) for name, value in case.feeds.items() if name in read}
+    workspace.ResetWorkspace()
+    for name in set(case.feeds) - read:
+        workspace.FeedBlob(name, case.feeds[name])
+    if case.name == "Alias written":  # whose input has another value afterwards
+        with pytest.raises(c10.EnforceNotMet, match="share memory, and 'X' is overwritten"):
+            caffe2.to_module(net, inputs=list(feeds), outputs=names)
+        return
+    module = caffe2.to_module(net, inputs=list(feeds), outputs=names)
+    for layout in (*LAYOUTS, *LAYOUTS):
+        given = {name: layout(torch.from_numpy(value)) for name, value in feeds.items()}
+        found = module(**given)
+        for name, value in zip(names, found if len(names) > 1 else [found], strict=True):
+            check_same(value.numpy(), outcome.blobs[name])
