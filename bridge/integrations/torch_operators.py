@@ -221,8 +221,9 @@ class _Implementation:
 
 def _call(bound: Bound, inputs: list[Any], values: dict[str, Any]) -> Any:
     """Call the function of an operator on tensors, on their device."""
-    from bridge.caffe2.execution.net_function import row_major
+    from bridge.caffe2.execution.net_function import check_types, row_major
 
+    check_types(bound, inputs)
     if "TargetDevice" in bound.wants:
         device = next((one.device for one in inputs if one is not None), torch.device("cpu"))
         values[bound.wants["TargetDevice"]] = device

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import bridge
+from bridge import caffe2
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.blobs.message import BlobMessage
@@ -81,7 +82,8 @@ def operators(data: bytes) -> bool:
     """Run the operators of a recorded case of which a few parts are changed.
 
     What fails raises EnforceNotMet and changes no blob; what succeeds changes its outputs only;
-    operators one by one, and a net of them, give the same.
+    operators one by one, and a net of them, give the same. A module of the net computes or raises
+    EnforceNotMet, for inputs of any types and strides.
     """
     words = Words(data)
     one = _cases()[(words.byte() << 8 | words.byte()) % len(_cases())]
@@ -95,6 +97,8 @@ def operators(data: bytes) -> bool:
         first = _run_each(feeds, steps)
         as_net = _run_as_net(feeds, steps)
         assert as_net == first, (steps, first, as_net)
+        if words.byte() % 4 == 0:  # it takes as long as all the rest
+            _run_as_module(feeds, steps, words)
     workspace.ResetWorkspace()
     return isinstance(first, dict)
 
@@ -170,6 +174,40 @@ def _place_of_failure(feeds: dict[str, Any], steps: list[list[Any]]) -> Any:
     """Return what the operators one by one give, where that is a failure."""
     found = _run_each(feeds, steps)
     return found if isinstance(found, str) else "none"
+
+
+def _run_as_module(feeds: dict[str, Any], steps: list[list[Any]], words: Words) -> None:
+    """Call a module of the operators on tensors, some of other types and strides."""
+    _feed(feeds)
+    made = core.Net("fuzzed")
+    try:
+        made.Proto().op.extend([_definition(step) for step in steps])
+        read = {name for step in steps for name in step[1]}
+        given = {name: feeds[name] for name in feeds if name in read and _is_numbers(feeds[name])}
+        module = caffe2.to_module(made, inputs=list(given))
+        for _ in range(1 + words.byte() % 3):
+            module(**{name: _tensor(value, words) for name, value in given.items()})
+    except EnforceNotMet:
+        return
+
+
+def _tensor(value: Any, words: Words) -> Any:
+    """Return a torch tensor of these values, or of those of another type; of some strides."""
+    import torch
+
+    tensor = torch.from_numpy(np.array(value))
+    kind, types = words.byte(), (torch.float32, torch.float64, torch.int32, torch.int64)
+    if kind % 8 == 7:
+        tensor = tensor.to((*types, torch.float16, torch.uint8, torch.bool)[kind // 8 % 7])
+    if kind % 4 == 1:
+        order = list(reversed(range(tensor.dim())))
+        room = torch.empty([tensor.shape[i] for i in order], dtype=tensor.dtype)
+        tensor = room.permute(order).copy_(tensor)
+    elif kind % 4 == 2 and tensor.dim() and tensor.shape[0]:
+        tensor = tensor[:1].expand(tensor.shape)
+    if kind >= 192 and tensor.is_floating_point():
+        tensor.requires_grad_()
+    return tensor
 
 
 # Changes of a case.

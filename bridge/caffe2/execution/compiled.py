@@ -356,8 +356,8 @@ class _Segment(ProgramCore, Operator):
         given = dict(zip(self._definition.inputs, tensors, strict=True))
         values: dict[str, Any] = dict(given)
         for step in self.steps:
-            step.check_types(values)
-            step.call(values, step.placed(step.arguments, tensors[0].device if tensors else "cpu"))
+            device = tensors[0].device if tensors else "cpu"
+            step.call(values, step.placed(step.arguments, device), "exact")
         results = []
         returned.clear()
         written = []

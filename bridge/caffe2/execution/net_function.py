@@ -10,7 +10,7 @@ If, also has the inputs and outputs of these.
 from __future__ import annotations
 
 from bridge.c10 import TypeMeta
-from bridge.c10.errors import EnforceNotMet
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.base.text import listed
 from bridge.caffe2.blobs.blob import Blob
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from typing import Any
 
-__all__ = ["NetFunction", "Step", "row_major"]
+    from bridge.caffe2.execution.declaration import Bound
+
+__all__ = ["NetFunction", "Step", "check_types", "row_major"]
 
 
 _SHARES = "shares memory that is overwritten later"
@@ -109,10 +111,19 @@ class Step:
         """Whether an input is no torch tensor, but a blob of strings or another object."""
         return any(isinstance(values[name], Blob) for name in self.inputs)
 
-    def call(self, values: dict[str, Any], arguments: dict[str, Any]) -> None:
-        """Compute the outputs from the inputs in `values`, and put them there."""
+    def call(
+        self, values: dict[str, Any], arguments: dict[str, Any], types: str = "floating"
+    ) -> None:
+        """Compute the outputs from the inputs in `values`, and put them there.
+
+        types: of inputs, "exact" as of blobs, "floating" also others (see `check_types`), or
+        "unchecked". Raises EnforceNotMet, also a TypeError: an input has a type that is not taken.
+        """
         assert self.function is not None
-        found = self.function(*[row_major(values[name]) for name in self.inputs], **arguments)
+        inputs = [row_major(values[name]) for name in self.inputs]
+        if self.declaration is not None and types != "unchecked":
+            check_types(self.definition.checked, inputs, types == "exact")
+        found = self.function(*inputs, **arguments)
         if not isinstance(found, (tuple, list)):
             found = (found,)
         for name, value in zip(self.outputs, found, strict=False):
@@ -124,18 +135,6 @@ class Step:
         if "TargetDevice" not in filled:
             return arguments
         return {**arguments, filled["TargetDevice"]: device}
-
-    def check_types(self, values: dict[str, Any]) -> None:
-        """Raise EnforceNotMet unless the inputs have types that the operator accepts.
-
-        It is one that is declared as a function.
-        """
-        types = [TypeMeta.Make(values[name].dtype) for name in self.inputs]
-        for i, allowed in enumerate(self.definition.checked.types):
-            if isinstance(allowed, int):
-                allowed = (types[allowed],)
-            if allowed is not None and types[i] not in allowed:
-                raise EnforceNotMet(f"Input {i} of {self.definition} has the type {types[i]}.")
 
     def run(self, values: dict[str, Any]) -> None:
         """Compute the outputs by the operator, on a workspace of its own.
@@ -176,6 +175,32 @@ def row_major(value: Any) -> Any:
     if not hasattr(value, "is_contiguous") or value.is_contiguous():
         return value
     return value.contiguous()
+
+
+def check_types(bound: Bound, inputs: Sequence[Any], exact: bool = False) -> None:
+    """Raise EnforceNotMet, also a TypeError, if a function does not take the types of tensors.
+
+    Kernels rely on them. Unless `exact`, it takes all floating-point types where it takes one: a
+    module may be moved to another. Blobs of objects, and None, are not looked at.
+    """
+    for i, (x, allowed) in enumerate(zip(inputs, bound.types, strict=False)):
+        if allowed is None or not hasattr(x, "is_floating_point"):
+            continue
+        if isinstance(allowed, int):
+            accepted = [getattr(inputs[allowed], "dtype", x.dtype)]
+        else:
+            accepted = [one.torch for one in allowed if one.torch is not None]
+        is_floating = not exact and x.is_floating_point()
+        if x.dtype not in accepted and not (
+            is_floating and any(one.is_floating_point for one in accepted)
+        ):
+            names = ", ".join(TypeMeta.Make(one).name for one in accepted)
+            raise EnforceTypeError(
+                f"Input {i} has the type {TypeMeta.Make(x.dtype).name}; {bound.declaration.name} "
+                f"takes {names or 'none of torch'} there.",
+                bound.declaration.name,
+                condition="IsType(T)",
+            )
 
 
 def _blob_of(value: Any) -> Blob:

@@ -371,8 +371,8 @@ class NetModule(torch.nn.Module):
         if torch.compiler.is_compiling():
             if step.reason is not None:
                 _refuse_tracing(step)
-            if torch.compiler.is_dynamo_compiling():
-                step.call(values, step.placed(arguments, device))
+            if torch.compiler.is_dynamo_compiling():  # which does not trace the check
+                step.call(values, step.placed(arguments, device), "unchecked")
                 return
         try:
             step.call(values, step.placed(arguments, device))

@@ -254,3 +254,48 @@ def test_an_alias_that_is_overwritten_is_not_traced() -> None:
     module = caffe2.to_module(net, inputs=["x"], outputs=["same"])
     with pytest.raises(c10.EnforceNotMet, match=r"'Alias' at position 0.*overwritten later"):
         torch.export.export(module, (torch.ones(2),))
+
+
+@pytest.mark.parametrize("outputs", [["x"], ["same", "x"], ["y"]])
+def test_a_blob_that_its_alias_has_overwritten_is_refused(outputs: list[str]) -> None:
+    net = core.Net("aliases")
+    net.Alias("x", "same")
+    net.Scale("same", "same", scale=2.0)
+    net.Copy("x", "y")
+    with pytest.raises(c10.EnforceNotMet, match=r"share memory, and 'x' is overwritten.*Use Copy"):
+        caffe2.to_module(net, inputs=["x"], outputs=outputs)
+    net.Proto().op[0].type = "Copy"
+    assert caffe2.to_module(net, inputs=["x"], outputs=["x"])(torch.ones(1)).tolist() == [1]
+
+
+def test_what_an_output_held_is_read_by_operators_that_read_it() -> None:
+    net = core.Net("sums")
+    net.Accumulate("x", "total")
+    net.Accumulate("x", "total", gamma=2.0)
+    module = caffe2.to_module(net, inputs=["x"], outputs=["total"])
+    x = torch.tensor([1.0, 3.0])
+    for _ in range(3):  # each call begins anew
+        assert module(x).tolist() == [3.0, 9.0]
+    workspace.FeedBlob("total", np.float32([10, 20]))
+    module = caffe2.to_module(net, inputs=["x"], outputs=["total"])
+    for _ in range(3):
+        assert module(x).tolist() == [23.0, 49.0]
+    assert workspace.FetchBlob("total").tolist() == [10.0, 20.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.uint8, torch.bool, torch.float32])
+def test_types_that_an_operator_does_not_take(dtype: torch.dtype) -> None:
+    """Kernels would read what is not there."""
+    net = core.Net("lookup")
+    net.SparseLengthsSum(["table", "rows", "lengths"], "y")
+    module = caffe2.to_module(net, inputs=["table", "rows", "lengths"], outputs=["y"])
+    table, rows = torch.ones(4, 2), torch.tensor([0, 3, 3])
+    lengths = torch.tensor([1, 2], dtype=torch.int32)
+    text = f"Input 1 has the type {str(dtype)[6:]}; SparseLengthsSum takes int32, int64"
+    for _ in range(3):
+        with pytest.raises(c10.EnforceNotMet, match=text):
+            module(table, rows.to(dtype), lengths)
+        assert module(table, rows, lengths).tolist() == [[1, 1], [2, 2]]
+        assert module(table.double(), rows, lengths).tolist() == [[1, 1], [2, 2]]
+    with pytest.raises(TypeError, match=text):
+        torch.ops._caffe2.SparseLengthsSum(table, rows.to(dtype), lengths)
