@@ -34,7 +34,7 @@ MUTATIONS = {
     "arrow_array": 30_000,
     "tensor_proto": 100_000,
     "net": 50_000,
-    "operators": 4_000,
+    "operators": 3_000,
     "minidb": 12_000,
     "predictor": 8_000,
     "chunks": 60_000,
