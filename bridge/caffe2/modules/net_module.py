@@ -262,9 +262,10 @@ class NetModule(torch.nn.Module):
         """Return the output, or a tuple of several, for inputs in the order of `input_names`.
 
         Inputs are tensors of any framework; an operator has a row-major copy of one that is not
-        row-major. An output is None if the net has not written it, as in
-        the branch of an If that was not taken. Raises EnforceNotMet: a missing or unknown input
-        (also a TypeError), or an operator that failed.
+        row-major. An output is None if the net has not written it, as in the branch of an If that
+        was not taken. Raises EnforceNotMet: a missing or unknown input, an input of a type that an
+        operator does not take (any floating-point type will do for another; both are TypeErrors
+        as well), or an operator that failed.
         """
         return self._forward(inputs, inputs_by_name)
 
