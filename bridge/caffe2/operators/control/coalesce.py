@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from bridge.at import Tensor as AtTensor
 from bridge.c10 import float32
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import FLOAT
+from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.tensor.tensor import Tensor
+from bridge.exchange.import_tensor import import_tensor
 
 __all__: list[str] = []
 
@@ -20,6 +21,7 @@ class UnsafeCoalesce(TorchOperator):
     Outputs 0, 1, ... have the sizes of the inputs and are not copies: a change of one of them is
     seen in the last output and vice versa. An input that already has its place in the last output
     stays there.
+    One that gets more elements has memory of its own then.
     Raises EnforceNotMet: an input is not float32, or shares memory with the last output in another
     place.
     Follows UnsafeCoalesceOp, caffe2/operators/unsafe_coalesce.h, PyTorch 1.8.1.
@@ -35,19 +37,19 @@ class UnsafeCoalesce(TorchOperator):
         for source in sources:
             ends.append(ends[-1] + source.numel())
         whole = self.out(n, [ends[-1]], float32)
-        memory = AtTensor(self.Output(n))
-        inputs = [self.Input(i) for i in range(n)]
-        taken = memory.storage().data_ptr()
+        first, last = whole.data_ptr(), whole.data_ptr() + whole.nbytes
         for i, source in enumerate(sources):
             if not source.numel() or source.data_ptr() == whole[ends[i] :].data_ptr():
                 continue
             enforce(
-                inputs[i].storage().data_ptr() != taken,
+                not first <= source.data_ptr() < last,
                 f"Input {i} shares memory with the last output, in another place.",
             )
             whole[ends[i] : ends[i + 1]] = source.reshape(-1)
         for i, source in enumerate(sources):
             if source.numel() and source.data_ptr() == whole[ends[i] :].data_ptr():
                 continue
-            part = memory[ends[i] : ends[i + 1]].reshape(list(source.shape))
-            self.OutputTensorAlias(i, Tensor(part))
+            part = whole[ends[i] : ends[i + 1]].view(source.shape)
+            # By a capsule, which has this part only: an output that grows is not to reach the next.
+            capsule = torch.utils.dlpack.to_dlpack(part)
+            self.OutputTensorAlias(i, Tensor._wrap(import_tensor(capsule)))

@@ -86,6 +86,23 @@ def test_coalesced_blobs_share_memory() -> None:
     assert workspace.FetchBlob("all").tolist() == [5, 6, 7, 8]
 
 
+def test_a_coalesced_blob_that_grows_has_memory_of_its_own() -> None:
+    for name in "ab":
+        workspace.FeedBlob(name, np.array([1, 2], np.float32))
+    operator = core.CreateOperator("UnsafeCoalesce", ["a", "b"], ["a", "b", "all"])
+    workspace.RunOperatorOnce(operator)
+    workspace.FeedBlob("a", np.array([5, 6, 7, 8], np.float32))
+    assert workspace.FetchBlob("b").tolist() == [1, 2]
+    assert workspace.FetchBlob("all").tolist() == [1, 2, 1, 2]
+    workspace.RunOperatorOnce(operator)
+    assert workspace.FetchBlob("all").tolist() == [5, 6, 7, 8, 1, 2]
+    workspace.FetchTorch("all").fill_(3)
+    assert workspace.FetchBlob("a").tolist() == [3] * 4
+    workspace.FeedBlob("b", np.array([4], np.float32))
+    workspace.RunOperatorOnce(operator)
+    assert workspace.FetchBlob("all").tolist() == [3, 3, 3, 3, 4]
+
+
 def test_what_shares_memory_in_another_place_is_not_coalesced() -> None:
     for name in "ab":
         workspace.FeedBlob(name, np.array([1, 2], np.float32))
