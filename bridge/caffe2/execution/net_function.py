@@ -9,6 +9,8 @@ If, also has the inputs and outputs of these.
 
 from __future__ import annotations
 
+import functools
+
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.device_option import device_of_option
@@ -186,21 +188,28 @@ def check_types(bound: Bound, inputs: Sequence[Any], exact: bool = False) -> Non
     for i, (x, allowed) in enumerate(zip(inputs, bound.types, strict=False)):
         if allowed is None or not hasattr(x, "is_floating_point"):
             continue
+        dtype = x.dtype
         if isinstance(allowed, int):
-            accepted = [getattr(inputs[allowed], "dtype", x.dtype)]
+            accepted: tuple[Any, ...] = (getattr(inputs[allowed], "dtype", dtype),)
         else:
-            accepted = [one.torch for one in allowed if one.torch is not None]
-        is_floating = not exact and x.is_floating_point()
-        if x.dtype not in accepted and not (
-            is_floating and any(one.is_floating_point for one in accepted)
+            accepted = _types_of_torch(allowed)
+        if dtype in accepted or (
+            dtype.is_floating_point and not exact and any(one.is_floating_point for one in accepted)
         ):
-            names = ", ".join(TypeMeta.Make(one).name for one in accepted)
-            raise EnforceTypeError(
-                f"Input {i} has the type {TypeMeta.Make(x.dtype).name}; {bound.declaration.name} "
-                f"takes {names or 'none of torch'} there.",
-                bound.declaration.name,
-                condition="IsType(T)",
-            )
+            continue
+        names = ", ".join(TypeMeta.Make(one).name for one in accepted)
+        raise EnforceTypeError(
+            f"Input {i} has the type {TypeMeta.Make(dtype).name}; {bound.declaration.name} takes "
+            f"{names or 'none of torch'} there.",
+            bound.declaration.name,
+            condition="IsType(T)",
+        )
+
+
+@functools.cache
+def _types_of_torch(types: tuple[TypeMeta, ...]) -> tuple[Any, ...]:
+    """Return those types that torch has, as its own."""
+    return tuple(one.torch for one in types if one.torch is not None)
 
 
 def _blob_of(value: Any) -> Blob:
