@@ -10,11 +10,11 @@ If, also has the inputs and outputs of these.
 from __future__ import annotations
 
 import functools
+from itertools import chain
 
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.device_option import device_of_option
-from bridge.caffe2.base.text import listed
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.definition import Definition
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Bound
 
 __all__ = ["NetFunction", "Step", "check_types", "row_major"]
-
-
-_SHARES = "shares memory that is overwritten later"
 
 
 class Step:
@@ -252,53 +249,48 @@ class NetFunction:
             except Exception as cause:
                 where = f", position {position} of net {self.name!r},"
                 raise failure(definition, cause, caller, where) from cause
+        self._overwritten = self._find_overwritten()
         self._refuse_shared_memory()
         self.reads, self.writes = names_of(self.steps)
 
+    def _find_overwritten(self) -> list[dict[str, list[Step]]]:
+        """Return for each step the other names whose memory it writes, and what shares it."""
+        # For a name: all names that have its memory, and the steps that made them share it.
+        memory: dict[str, tuple[set[str], list[Step]]] = {}
+        found = []
+        for step in self.steps:
+            others: dict[str, list[Step]] = {}
+            is_alias = step.declaration is None and step.function is not None
+            for i, name in enumerate(step.outputs):
+                if not is_alias:
+                    names, sharing = memory.get(name, (set(), []))
+                    others.update((one, sharing) for one in names.difference(step.outputs))
+                elif step.inputs[i] != name:
+                    memory.pop(name, (set(), []))[0].discard(name)
+                    memory[name] = memory.setdefault(step.inputs[i], ({step.inputs[i]}, []))
+                    memory[name][0].add(name)
+                    memory[name][1].append(step)
+            found.append(others)
+        return found
+
     def _refuse_shared_memory(self) -> None:
         """Take the function from steps whose outputs share memory that is overwritten later."""
-        written: set[str] = set()
-        for step in reversed(self.steps):
-            others = set(step.outputs).symmetric_difference(step.inputs)
-            if step.declaration is None and step.function is not None and written & others:
-                step.function, step.reason = None, _SHARES
-            written.update(step.outputs)
+        for others in self._overwritten:
+            for step in chain.from_iterable(others.values()):
+                step.function, step.reason = None, "shares memory that is overwritten later"
 
-    def check_outputs(self, outputs: Collection[str], caller: str) -> None:
-        """Raise EnforceNotMet where `outputs` would be other values than those that RunNet gives.
+    def check_outputs(self, outputs: Iterable[str], caller: str) -> None:
+        """Raise EnforceNotMet where a module would give other values than RunNet.
 
-        That is one of two blobs that share memory, if the other one is overwritten before.
+        There, of two blobs that share memory, one has the value that is written to the other.
         """
-        for i, step in enumerate(self.steps):
-            if step.reason == _SHARES:
-                for one, other in zip(step.inputs, step.outputs, strict=True):
-                    self._check_shared(step, {one, other}, self.steps[i + 1 :], outputs, caller)
-
-    def _check_shared(
-        self,
-        step: Step,
-        shared: set[str],
-        later: Sequence[Step],
-        outputs: Collection[str],
-        caller: str,
-    ) -> None:
-        """Check two blobs that `step` gives one memory, `shared`, by the steps after it."""
-        stale: set[str] = set()  # names that in a net have other values
-        for one in later:
-            used = stale.intersection(one.inputs)
-            if used:
-                break
-            written = shared.intersection(one.outputs)
-            stale = (stale | (shared - written if written else set())) - written
-        else:
-            used = stale.intersection(outputs)
-        if used:
-            raise EnforceNotMet(
-                f"In a net, {step.definition} makes blobs share memory, and {listed(used)} is "
-                "overwritten with the other one; in a module, each has its own value. Use Copy for "
-                f"{step.definition.type}, or do not read {listed(used)} afterwards.",
-                caller,
-            )
+        stale: dict[str, list[Step]] = {}  # names that have other values in a net
+        for step, others in zip(self.steps, self._overwritten, strict=True):
+            _check_stale(step.inputs, stale, caller)
+            stale.update(others)
+            for name in step.outputs:
+                stale.pop(name, None)
+        _check_stale(outputs, stale, caller)
 
     def needed_for(self, outputs: Iterable[str]) -> list[Step]:
         """Return the steps that compute `outputs`, and those that have effects."""
@@ -311,6 +303,18 @@ class NetFunction:
             wanted.difference_update(set(step.outputs) - step.kept)
             wanted.update(step.inputs)
         return kept[::-1]
+
+
+def _check_stale(names: Iterable[str], stale: dict[str, list[Step]], caller: str) -> None:
+    for name in names:
+        if name in stale:
+            alias = stale[name][-1].definition
+            raise EnforceNotMet(
+                f"In a net, {alias} makes blobs share memory, and {name!r} is overwritten with the "
+                f"other one; in a module, each has its own value. Use Copy for {alias.type}, or do "
+                f"not read {name!r} afterwards.",
+                caller,
+            )
 
 
 def _names_of_nets(definition: Definition) -> tuple[list[str], list[str]]:

@@ -155,6 +155,8 @@ class ModuleRun:
             one is None or type(one) is torch.Tensor for one in outputs
         ):
             return
+        if any(isinstance(x, torch.Tensor) and x.is_nested for x in (*inputs, *outputs)):
+            return  # these have no sizes
         signature = _signature(inputs)
         if signature not in self._outputs:
             if len(self._outputs) >= _MOST_SIGNATURES:

@@ -268,6 +268,42 @@ def test_a_blob_that_its_alias_has_overwritten_is_refused(outputs: list[str]) ->
     assert caffe2.to_module(net, inputs=["x"], outputs=["x"])(torch.ones(1)).tolist() == [1]
 
 
+@pytest.mark.parametrize("written", ["z", "y", "x"])
+def test_aliases_of_aliases_share_memory_too(written: str) -> None:
+    net = core.Net("aliases")
+    net.Alias("x", "y")
+    net.Alias("y", "z")
+    net.Scale(written, written, scale=2.0)
+    for name in {"x", "y", "z"} - {written}:
+        with pytest.raises(c10.EnforceNotMet, match=f"memory, and '{name}' is overwritten"):
+            caffe2.to_module(net, inputs=["x"], outputs=[name])
+    module = caffe2.to_module(net, inputs=["x"], outputs=[written])
+    assert module(torch.ones(1)).tolist() == [2]
+    with pytest.raises(c10.EnforceNotMet, match=r"'Alias' at position \d.*overwritten later"):
+        torch.export.export(module, (torch.ones(2),))
+
+
+def test_a_name_that_is_aliased_anew_has_left_the_memory() -> None:
+    net = core.Net("aliases")
+    net.Alias("x", "y")
+    net.Copy("x", "w")
+    net.Alias("w", "y")
+    net.Scale("y", "y", scale=2.0)
+    found = caffe2.to_module(net, inputs=["x"], outputs=["x", "y"])(torch.ones(1))
+    assert [one.tolist() for one in found] == [[1], [2]]
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_nested_tensors() -> None:
+    net = core.Net("net")
+    net.Relu("x", "y")
+    module = caffe2.to_module(net, inputs=["x"], outputs=["y"])
+    x = torch.nested.nested_tensor([torch.tensor([-1.0, 2]), torch.tensor([3.0])])
+    for _ in range(3):
+        assert [one.tolist() for one in module(x).unbind()] == [[0, 2], [3]]
+        assert module(torch.tensor([-1.0])).tolist() == [0]
+
+
 def test_what_an_output_held_is_read_by_operators_that_read_it() -> None:
     net = core.Net("sums")
     net.Accumulate("x", "total")
