@@ -18,6 +18,7 @@ from bridge.dlpack.abi cimport (
     DL_CUDA_HOST,
     DL_CUDA_MANAGED,
     DL_ROCM,
+    DL_UINT,
     DLPACK_MAJOR,
     DLPACK_MINOR,
     DLManagedTensorVersioned,
@@ -26,7 +27,7 @@ from bridge.dlpack.abi cimport (
     has_streams,
 )
 from bridge.dlpack.capsule cimport ManagedTensor, call_deleter, own_versioned, consume_capsule
-from bridge.exchange.dlpack_import cimport adopt_managed
+from bridge.exchange.dlpack_import cimport adopt, adopt_managed
 from bridge.exchange.torch_api cimport torch_loaded
 from bridge.exchange.torch_export cimport export_torch
 
@@ -183,11 +184,16 @@ cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_hos
 cdef bint _is_page_locked(ManagedTensor managed) except -1:
     """Return whether the memory of a capsule on the CPU is page-locked.
 
-    For such memory, torch's `__dlpack_device__` is CUDAHost and its capsule is on the CPU.
+    For such memory, torch's `__dlpack_device__` is CUDAHost and its capsule is on the CPU. torch is
+    asked about the first byte: torch may need a copy of the tensor, which would read memory whose
+    device is not known yet.
     """
-    if not torch_loaded():
+    cdef DLTensor byte = managed.tensor()[0]
+    if byte.data == NULL or not torch_loaded():
         return False
-    return export_torch(adopt_managed(managed, 0, None), None, True).is_pinned()
+    byte.ndim = 0
+    byte.dtype.code, byte.dtype.bits, byte.dtype.lanes = DL_UINT, 8, 1
+    return export_torch(adopt(&byte, managed, 0, False, False), None, True).is_pinned()
 
 
 def _call_dlpack(x, arguments):

@@ -20,7 +20,7 @@ from bridge.exchange.device_memory import TorchAllocator
 from tests.helpers import dlpack_structs as abi
 from tests.helpers.dlpack_consumer import take
 from tests.helpers.dlpack_producer import Producer, TensorSpec
-from tests.helpers.isolate import run_python
+from tests.helpers.isolate import isolated, run_python
 
 MANAGED = 13
 FAR = "cuda:77"
@@ -201,6 +201,14 @@ def test_what_torch_says_of_page_locked_memory(monkeypatch: pytest.MonkeyPatch) 
         spec = TensorSpec.of_array(array, device=(said, 0))
         with pytest.raises(BufferError, match="__dlpack_device__"):
             bridge.from_dlpack(Producer(spec, device=device))
+
+
+@isolated
+def test_where_memory_is_gets_settled_without_reading_it() -> None:
+    # torch takes no negative strides, so all elements would be copied to ask it
+    spec = TensorSpec.of_array(np.arange(3.0)).but(strides=(-(2**40),))
+    with pytest.raises(BufferError, match="__dlpack_device__"):
+        bridge.from_dlpack(Producer(spec, device=(abi.CUDA_HOST, 0)))
 
 
 def test_managed_memory_goes_to_torch_as_cuda_memory(monkeypatch: pytest.MonkeyPatch) -> None:
