@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from tempfile import TemporaryDirectory
 
@@ -16,6 +17,10 @@ from bridge.caffe2 import workspace
 
 # Where JAX has a GPU it would take most of the memory, of which other libraries need some here.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+# OpenVINO reports its first import to its makers, from a process that a thread forks: no test may
+# reach the network, and JAX, which has threads, warns of a fork. Without this module it does not.
+sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
 
 # A shell starts what it runs in the background with SIGINT ignored, and tests press Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
