@@ -157,8 +157,13 @@ def capsule(data: bytes) -> bool:
             assert refused(lambda: look(bridge.from_dlpack(given))), "taken twice"
 
     is_refused = refused(take)
-    if name is None:  # else its structure is not known to be one
+    if name is None:
         _all_deleted(producer.made)
+    else:  # what such a capsule holds is not known to be a structure of DLPack
+        assert is_refused, name
+        for managed in producer.made:
+            assert not managed.deleted, name
+            managed.count_delete()
     return not is_refused
 
 
