@@ -428,7 +428,7 @@ cdef TypeMeta _of_numpy(object dtype):
     cdef TypeMeta found
     if dtype.kind in "SU":
         return string_type
-    if not dtype.isnative:
+    if dtype.names is None and not dtype.isnative:
         raise EnforceTypeError(
             f"{dtype!r} has foreign byte order; element types have native order. "
             "Use dtype.newbyteorder('=').", "TypeMeta.Make", condition="dtype.isnative")

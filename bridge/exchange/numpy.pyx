@@ -164,8 +164,11 @@ cdef TypeMeta _type_of(object array, bridge_descr* descr):
         found = <TypeMeta>_type_of_num[descr.type_num]
         if found is not None:
             return found
+    plain = array.dtype
     try:
-        found = as_type(array.dtype.newbyteorder("="))
+        if plain.names is None:     # NumPy 2.4 crashes where a structure has arrays of strings
+            plain = plain.newbyteorder("=")
+        found = as_type(plain)
     except TypeError as error:
         raise BufferError(
             f"Arrays of {array.dtype!r} are not exchanged: {_why_not(array.dtype)}") from error

@@ -104,9 +104,8 @@ def _schema(words: Words, depth: int = 0) -> arrow.Struct | None:
         fields["children"] = None
     if words.rarely(3):
         fields["release"] = False
-    return arrow.schema(
-        None if words.rarely(3) else text.encode("utf-8", "replace"), *children, **fields
-    )
+    written = text.encode("utf-8", "replace").split(b"\0")[0]  # it ends there for its readers
+    return arrow.schema(None if words.rarely(3) else written, *children, **fields)
 
 
 def _number(words: Words, usual: int) -> int:

@@ -107,7 +107,9 @@ def copied_to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
 def _type_of(array: np.ndarray[Any, Any]) -> TypeMeta:
     """Return the element type of an array of numbers, without its byte order."""
     dtype = array.dtype
-    return TypeMeta.Make(dtype if dtype.isnative else dtype.newbyteorder("="))
+    if dtype.names is None and not dtype.isnative:  # a structure is refused in any order
+        dtype = dtype.newbyteorder("=")
+    return TypeMeta.Make(dtype)
 
 
 def _refuse_mask(array: np.ndarray[Any, Any]) -> None:
