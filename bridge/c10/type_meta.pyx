@@ -449,6 +449,17 @@ cdef TypeMeta _of_numpy(object dtype):
     return found
 
 
+def type_of_elements(dtype):
+    """Return the TypeMeta of a NumPy dtype of any byte order.
+
+    Raises EnforceTypeError: there is none.
+    """
+    # A structure is refused in any order; NumPy 2.4's newbyteorder crashes on some.
+    if dtype.names is None and not dtype.isnative:
+        dtype = dtype.newbyteorder("=")
+    return _of_numpy(dtype)
+
+
 cdef object _numpy_dtype(TypeMeta meta):
     import numpy
     if not meta.c_is_pod:

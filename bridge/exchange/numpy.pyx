@@ -48,6 +48,7 @@ from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.dlpack_export cimport refuse_non_pod
 
 from bridge.c10.errors import EnforceBufferError
+from bridge.c10.type_meta import type_of_elements
 
 cdef extern from *:
     """
@@ -164,11 +165,8 @@ cdef TypeMeta _type_of(object array, bridge_descr* descr):
         found = <TypeMeta>_type_of_num[descr.type_num]
         if found is not None:
             return found
-    plain = array.dtype
     try:
-        if plain.names is None:     # NumPy 2.4 crashes where a structure has arrays of strings
-            plain = plain.newbyteorder("=")
-        found = as_type(plain)
+        found = type_of_elements(array.dtype)
     except TypeError as error:
         raise BufferError(
             f"Arrays of {array.dtype!r} are not exchanged: {_why_not(array.dtype)}") from error

@@ -18,6 +18,7 @@ from bridge.c10 import Device, DeviceType, TypeMeta
 from bridge.c10 import string as string_type
 from bridge.c10.flags import FLAGS
 from bridge.c10.reports import report_copy
+from bridge.c10.type_meta import type_of_elements
 from bridge.caffe2.blobs.replace import adopt, copy_array
 from bridge.caffe2.blobs.string_items import array_of_strings, put_elements
 from bridge.caffe2.blobs.strings import STRING_KINDS, encoded_elements
@@ -47,7 +48,7 @@ def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
         put_elements(tensor, encoded_elements(array))
     else:
         tensor = Tensor(array.shape, "cpu")
-        tensor.raw_mutable_data(_type_of(array))
+        tensor.raw_mutable_data(type_of_elements(array.dtype))
         tensor.numpy()[...] = array
     return tensor
 
@@ -65,7 +66,7 @@ def copy_into(tensor: Tensor, array: np.ndarray[Any, Any]) -> None:
             report_copy(array.nbytes, _FED)
             put_elements(tensor, items)
             return
-    elif tensor.IsType(_type_of(array)):
+    elif tensor.IsType(type_of_elements(array.dtype)):
         report_copy(array.nbytes, _FED)
         copy_array(tensor, array)
         return
@@ -102,14 +103,6 @@ def copied_to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
     fetched = Tensor("cpu")
     fetched.CopyFrom(tensor)
     return fetched.numpy()
-
-
-def _type_of(array: np.ndarray[Any, Any]) -> TypeMeta:
-    """Return the element type of an array of numbers, without its byte order."""
-    dtype = array.dtype
-    if dtype.names is None and not dtype.isnative:  # a structure is refused in any order
-        dtype = dtype.newbyteorder("=")
-    return TypeMeta.Make(dtype)
 
 
 def _refuse_mask(array: np.ndarray[Any, Any]) -> None:
