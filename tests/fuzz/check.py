@@ -11,7 +11,7 @@ import numpy as np
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2.blobs.blob import Blob
 
-_MOST = 1 << 26  # elements
+_MOST = 1 << 20  # elements; the round trip of more is slow, and holds it three times
 _HELD = np.arange(4, dtype=np.float32) + 0.5
 
 

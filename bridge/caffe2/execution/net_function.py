@@ -190,14 +190,19 @@ def check_types(bound: Bound, inputs: Sequence[Any], exact: bool = False) -> Non
             accepted: tuple[Any, ...] = (getattr(inputs[allowed], "dtype", dtype),)
         else:
             accepted = _types_of_torch(allowed)
-        if dtype in accepted or (
-            dtype.is_floating_point and not exact and any(one.is_floating_point for one in accepted)
-        ):
+        if dtype in accepted:
             continue
-        names = ", ".join(TypeMeta.Make(one).name for one in accepted)
+        any_float = not exact and any(one.is_floating_point for one in accepted)
+        if any_float and dtype.is_floating_point:
+            continue
+        names = [
+            TypeMeta.Make(one).name for one in accepted if not (any_float and one.is_floating_point)
+        ]
+        if any_float:
+            names.append("floating-point types")
         raise EnforceTypeError(
             f"Input {i} has the type {TypeMeta.Make(dtype).name}; {bound.declaration.name} takes "
-            f"{names or 'none of torch'} there.",
+            f"{', '.join(names) or 'none of torch'} there.",
             bound.declaration.name,
             condition="IsType(T)",
         )

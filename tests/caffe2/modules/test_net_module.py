@@ -335,3 +335,12 @@ def test_types_that_an_operator_does_not_take(dtype: torch.dtype) -> None:
         assert module(table.double(), rows, lengths).tolist() == [[1, 1], [2, 2]]
     with pytest.raises(TypeError, match=text):
         torch.ops._caffe2.SparseLengthsSum(table, rows.to(dtype), lengths)
+
+
+def test_refusal_says_that_modules_take_all_floating_point_types() -> None:
+    net = core.Net("positive")
+    net.Relu("x", "y")
+    module = caffe2.to_module(net, inputs=["x"], outputs=["y"])
+    assert module(torch.tensor([-1.0, 2.0], dtype=torch.float64)).tolist() == [0, 2]
+    with pytest.raises(TypeError, match="int64; Relu takes floating-point types there"):
+        module(torch.tensor([-1, 2]))
