@@ -64,7 +64,8 @@ def _refusal(blob: Blob, data: bytes) -> EnforceNotMet | None:
 def _parts(value: Any) -> Any:
     """Take a fetched value apart into what compares, NaN included."""
     if isinstance(value, np.ndarray):
-        values = value.tolist() if value.dtype == object else value.tobytes()
+        # Flat, since the nested lists of an array without elements may be billions.
+        values = value.ravel().tolist() if value.dtype == object else value.tobytes()
         return value.dtype, value.shape, values
     if isinstance(value, tuple):
         return _parts(value[0]), np.float32(value[1]).tobytes(), value[2]
