@@ -52,7 +52,7 @@ def with_metadata(tensors: Sequence[Entry], texts: Mapping[str, str]) -> list[En
         for name, factors in json.loads(texts.get("caffe2.int8", "{}")).items():
             _quantize(found[name], float(factors["scale"]), int(factors["zero_point"]))
         for name, text in json.loads(texts.get("caffe2", "{}")).items():
-            found[name] = _other(name, base64.b64decode(text))
+            found[name] = _other(name, base64.b64decode(text, validate=True))
         order = json.loads(texts.get("caffe2.order", "[]"))
         return [found.pop(name) for name in order if name in found] + list(found.values())
     except (
@@ -74,8 +74,14 @@ def _quantize(entry: Entry, scale: float, zero_point: int) -> None:
 
 
 def _other(name: str, message: bytes) -> Entry:
+    """Return the entry of a blob that is not a tensor of numbers, as a database would have it."""
     from bridge.caffe2.blobs.message import BlobMessage
+    from bridge.caffe2.blobs.read_tensor import TENSOR_TYPES, content_of
 
-    kind = BlobMessage(message).type.decode(errors="replace")
-    kind = "strings" if kind == "Tensor" else kind
+    read = BlobMessage(message)
+    tensor = read.tensor if read.type in TENSOR_TYPES else None
+    content = None if tensor is None else content_of(tensor)
+    if read.type == b"Int8TensorCPU" or (content is not None and content.meta.is_pod):
+        raise ValueError(f"{name!r} is a message of numbers, which belong to the file's tensors")
+    kind = "strings" if content is not None else read.type.decode(errors="replace")
     return Entry(name, "", (), len(message), lambda: iter(()), kind=kind, message=lambda: message)

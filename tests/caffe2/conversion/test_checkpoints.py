@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import pickle
@@ -196,6 +197,13 @@ DAMAGED_HEADERS = {
     b'\\"zero_point\\": 4294967296}}"}, ' + W.replace(b"F32", b"I32") + b"}",
     "quantized floats": b'{"__metadata__": {"caffe2.int8": "{\\"w\\": {\\"scale\\": 1, '
     b'\\"zero_point\\": 0}}"}, ' + W + b"}",
+    # Tensor 2x1 of int32: [1, 2]
+    "numbers in a message": b'{"__metadata__": {"caffe2": "{\\"n\\": \\"'
+    + base64.b64encode(b"\n\x01n\x12\x06Tensor\x1a\x0a\x08\x02\x08\x01\x10\x02\x22\x02\x01\x02")
+    + b'\\"}"}, '
+    + W
+    + b"}",
+    "no base64": b'{"__metadata__": {"caffe2": "{\\"n\\": \\"CgF(uEgt=\\"}"}, ' + W + b"}",
     "deep metadata": b'{"__metadata__": {"caffe2": "' + b"[" * 200_000 + b'"}, ' + W + b"}",
 }
 
