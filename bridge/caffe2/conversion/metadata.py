@@ -60,7 +60,7 @@ def with_metadata(tensors: Sequence[Entry], texts: Mapping[str, str]) -> list[En
         *(OverflowError, RecursionError),  # of infinite factors, of lists in lists
     ) as cause:
         raise EnforceValueError(
-            f"The metadata on Caffe2's blobs is damaged: {cause}.", "convert"
+            f"The metadata on Caffe2's blobs is damaged: {str(cause).rstrip('.')}.", "convert"
         ) from cause
 
 
