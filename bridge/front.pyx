@@ -13,7 +13,7 @@ from bridge.exchange.import_tensor cimport import_tensor, tristate
 from bridge.exchange.conversion cimport remaining_copy, export_source
 from bridge.exchange.numpy cimport export_array, numpy_loaded, numpy_array_type
 from bridge.exchange.torch_api cimport is_torch_tensor, torch_type
-from bridge.exchange.torch_export cimport export_torch
+from bridge.exchange.torch_export cimport export_torch, export_torch_once
 from bridge.exchange.torch_import cimport clone_torch, import_torch
 from bridge.wrapper cimport Wrapper
 
@@ -134,6 +134,8 @@ def to_torch(x, *, copy=None, writable=False):
     impl = export_source(x, copy)
     if copy is True:
         copy = remaining_copy(x, impl, copy)
+    if not isinstance(x, Wrapper):
+        return export_torch_once(impl, copy, writable)
     return export_torch(impl, copy, writable)
 
 

@@ -6,14 +6,19 @@ Pickles name the functions that rebuild a tensor: a new layout gets new function
 
 from __future__ import annotations
 
+import sys
+
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceNotMet
 from bridge.c10.raw_parts import byte_view, from_buffer, from_items, items_of, sized
 from bridge.c10.tensor_impl import UndefinedTensorImpl, unchanging
 from bridge.exchange.to_device import to_device
+from bridge.exchange.torch_export import export_torch
+from bridge.exchange.torch_import import import_new_torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import Any
 
 __all__ = ["REBUILDERS", "reduced"]
@@ -22,9 +27,10 @@ __all__ = ["REBUILDERS", "reduced"]
 def reduced(tensor: Any, protocol: int) -> tuple[Any, ...]:
     """Return what ``__reduce_ex__`` of a tensor returns.
 
-    Host memory is one buffer, out of band if the pickler supports it: shared then, and read-only
-    if the receiver's buffer is. Memory of other devices goes through a host copy and back to the
-    same device. Unpickled tensors are row-major. Attributes of subclasses are included.
+    For ``torch.save`` it is a torch tensor, so that the file has a storage once for all that share
+    it. Otherwise host memory is one buffer, out of band if the pickler supports it: shared then,
+    and read-only if the receiver's buffer is; memory of other devices goes through a host copy and
+    back to the same device; unpickled tensors are row-major. Attributes of subclasses are included.
     """
     attributes = getattr(tensor, "__dict__", None)
     parts = _parts(tensor, protocol)
@@ -43,6 +49,10 @@ def _parts(tensor: Any, protocol: int) -> tuple[Any, ...]:
         return _sized, (cls, sizes, dtype, str(device))
     if not dtype.is_pod:
         return _items, (cls, sizes, dtype, items_of(impl))
+    if protocol <= 2 and _is_torch_save():
+        theirs = _of_torch(impl)
+        if theirs is not None:
+            return _taken, (cls, theirs)
     if str(device) not in ("cpu", "cuda_host"):
         # (not bytes: torch.load takes no pickle of empty ones under its safe default)
         return _moved, (cls, bytearray(byte_view(_on_host(impl))), sizes, dtype, str(device))
@@ -52,6 +62,24 @@ def _parts(tensor: Any, protocol: int) -> tuple[Any, ...]:
 
         return _buffer, (cls, pickle.PickleBuffer(buffer), sizes, dtype)
     return _buffer, (cls, bytearray(buffer), sizes, dtype)
+
+
+def _is_torch_save() -> bool:
+    """Return whether the pickler is that of ``torch.save``, which writes storages once."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "torch.serialization":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _of_torch(impl: Any) -> Any:
+    """Return a torch.Tensor of the memory of `impl`; None if torch cannot hold it."""
+    try:
+        return export_torch(impl, copy=False, writable=True)
+    except BufferError:
+        return None
 
 
 def _on_host(impl: Any) -> Any:
@@ -74,6 +102,10 @@ def _buffer(cls: Any, buffer: Any, sizes: Any, dtype: Any) -> Any:
     return cls._of(from_buffer(buffer, sizes, dtype))
 
 
+def _taken(cls: Any, tensor: Any) -> Any:
+    return cls._of(import_new_torch(tensor))
+
+
 def _moved(cls: Any, buffer: Any, sizes: Any, dtype: Any, device: str) -> Any:
     import pickle
 
@@ -86,4 +118,4 @@ def _moved(cls: Any, buffer: Any, sizes: Any, dtype: Any, device: str) -> Any:
 
 
 # The functions above that pickles name.
-REBUILDERS = (_undefined, _sized, _items, _buffer, _moved)
+REBUILDERS = (_undefined, _sized, _items, _buffer, _moved, _taken)

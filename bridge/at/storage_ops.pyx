@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Changes of the storage and metadata of an at.Tensor in place: resize_ and set_."""
+"""The storage of an at.Tensor: as_strided, set_, resize_, deepcopy.
+
+Offsets count from the begin of torch's storage where the memory is a part of one (`Storage.lead`).
+"""
 
 cimport cython
 from libc.stdint cimport INT64_MAX, int64_t
@@ -8,11 +11,12 @@ from libc.stdint cimport INT64_MAX, int64_t
 from bridge.at.conversion cimport require_pod
 from bridge.c10.dims cimport Dims, parse_dims, require_numel
 from bridge.c10.integers cimport to_int64
-from bridge.c10.copy cimport copy_elements
+from bridge.c10.copy cimport contiguous_copy, copy_elements
 from bridge.c10.device cimport host_accessible
-from bridge.c10.layout cimport checked_mul, contiguous_strides
+from bridge.c10.layout cimport checked_mul, checked_numel, contiguous_strides, extent
 from bridge.c10.storage cimport (
     EXTERNAL,
+    LENT,
     READONLY,
     Storage,
     flags_of,
@@ -20,12 +24,16 @@ from bridge.c10.storage cimport (
     nbytes_of,
     new_storage,
     set_flags,
+    set_storage_type,
+    storage_type,
 )
 from bridge.c10.tensor_impl cimport (
     OWN_ORIGIN,
     TensorImpl,
     allocated,
+    dtype_of,
     former,
+    offset_of,
     seen,
     set_impl_flags,
     set_offset,
@@ -34,7 +42,10 @@ from bridge.c10.tensor_impl cimport (
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10 cimport views
 from bridge.exchange.import_tensor cimport import_tensor
+from bridge.exchange.torch_views cimport torch_storage, whole_storage
 from bridge.wrapper cimport Wrapper
+
+from copy import deepcopy
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.c10.tensor_impl import over_storage
@@ -130,6 +141,89 @@ cdef int _refuse_device(Storage source, Storage storage) except -1:
         condition="source.device() == device()")
 
 
+cdef int64_t storage_offset_of(TensorImpl impl) except -1:
+    """Return the position of the first element in the storage, in elements."""
+    cdef Storage storage = storage_of(impl)
+    return offset_of(impl) + storage.lead() // (<TypeMeta>dtype_of(impl)).itemsize
+
+
+cdef TensorImpl restrided(
+    TensorImpl impl, Dims sizes, Dims strides, object storage_offset, str caller,
+):
+    """Return a view of the storage of `impl`; see at.Tensor.as_strided."""
+    cdef TensorImpl whole
+    cdef int64_t before, offset
+    impl = seen(impl)
+    before = impl.storage.lead() // impl.c_dtype.itemsize
+    offset = impl.offset + before if storage_offset is None else to_int64(storage_offset, caller)
+    if flags_of(impl.storage) & LENT and offset >= 0 \
+            and not _lies_inside(impl, sizes, strides, offset - before):
+        whole = whole_storage(impl.storage, impl.c_dtype)
+        if whole is not None:
+            impl, before = whole, 0
+    if offset >= 0:
+        offset -= before
+    return views.as_strided(impl, sizes.data, strides.data, sizes.n, offset, caller)
+
+
+cdef bint _lies_inside(TensorImpl impl, Dims sizes, Dims strides, int64_t offset) except -1:
+    """Return whether such a view lies in the part of torch's storage that `impl.storage` has."""
+    cdef int64_t low = 0, high = 0, end
+    if checked_numel(sizes.data, sizes.n) <= 0:
+        return True         # no elements, or sizes that `as_strided` refuses
+    if extent(sizes.data, strides.data, sizes.n, &low, &high) < 0 \
+            or high >= INT64_MAX - max(offset, 0):
+        return True         # likewise
+    end = checked_mul(offset + high + 1, impl.c_dtype.itemsize) if offset + high >= 0 else -1
+    return offset + low >= 0 and 0 <= end <= nbytes_of(impl.storage)
+
+
+cdef TensorImpl deep_copied(TensorImpl impl, object memo):
+    """Return a copy, for ``copy.deepcopy``: all of the storage, once for all that share it.
+
+    torch's own deepcopy of tensors of the same torch storage shares that copy, too.
+    """
+    cdef TensorImpl whole
+    cdef Storage storage
+    cdef int64_t itemsize, before
+    cdef str caller = "Tensor.__deepcopy__"
+    impl = seen(impl)
+    impl.data(caller)
+    storage = impl.storage
+    if impl.c_numel == 0 or not impl.c_dtype.c_is_pod:
+        return contiguous_copy(impl, caller)
+    itemsize, before = impl.c_dtype.itemsize, storage.lead()
+    if before % itemsize:
+        return contiguous_copy(impl, caller)
+    copied = memo.get(id(storage))
+    if copied is None:
+        copied = memo[id(storage)] = _copy_of(storage, impl.c_dtype, memo)
+    whole = over_storage(copied, impl.c_dtype, 0)
+    return views.as_strided(whole, impl.c_sizes, impl.c_strides(), impl.ndim,
+                            impl.offset + before // itemsize, caller)
+
+
+cdef Storage _copy_of(Storage storage, TypeMeta dtype, object memo):
+    """Return a new Storage with the bytes of `storage`, and of all of torch's that it lies in."""
+    cdef TensorImpl whole
+    cdef TypeMeta byte = as_type("uint8")
+    untyped = torch_storage(storage)
+    if untyped is None:
+        whole = contiguous_copy(
+            over_storage(storage, byte, nbytes_of(storage)), "Tensor.__deepcopy__")
+        set_storage_type(whole.storage, <TypeMeta>storage_type(storage))
+        return whole.storage
+    import torch
+    untyped = deepcopy(untyped, memo)
+    if dtype.torch is None or len(untyped) % dtype.itemsize:
+        dtype = byte
+    whole = import_tensor(
+        torch.empty(0, dtype=dtype.torch, device=untyped.device).set_(untyped))
+    if not flags_of(storage) & LENT:
+        mark_owned(whole)
+    return whole.storage
+
+
 cdef TensorImpl _source(object source, TypeMeta dtype):
     """Return a tensor of `dtype`, or all of a Storage as a 1-d tensor of `dtype`; shared."""
     cdef TensorImpl src
@@ -139,7 +233,9 @@ cdef TensorImpl _source(object source, TypeMeta dtype):
         kept = storage.dtype()
         if kept and not kept.is_pod:
             raise EnforceNotMet(f"A Storage of {kept} is not plain memory.", "Tensor.set_")
-        return over_storage(storage, dtype, nbytes_of(storage) // dtype.itemsize)
+        src = whole_storage(storage, dtype)
+        return over_storage(storage, dtype, nbytes_of(storage) // dtype.itemsize) \
+            if src is None else src
     src = seen((<Wrapper>source).impl if isinstance(source, Wrapper) else import_tensor(source))
     src.require_defined("Tensor.set_")
     if src.c_dtype is not dtype:
@@ -163,7 +259,7 @@ cdef TensorImpl _strided(TensorImpl src, Dims sizes, int64_t offset, object stri
         raise EnforceValueError(
             f"There are {sizes.n} sizes, but {strides.n} strides.",
             "Tensor.set_", condition="len(size) == len(stride)")
-    return views.as_strided(src, sizes.data, strides.data, sizes.n, offset, "Tensor.set_")
+    return restrided(src, sizes, strides, offset, "Tensor.set_")
 
 
 def mark_readonly(TensorImpl impl):

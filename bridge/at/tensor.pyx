@@ -13,7 +13,13 @@ from bridge.at.basic_indexing cimport basic_index, require_dim, sliced
 from bridge.at.conversion cimport convert_to
 from bridge.at.dtype_view cimport view_as_dtype
 from bridge.at.element_writes cimport copy_into, fill, zero
-from bridge.at.storage_ops cimport resize, set_source
+from bridge.at.storage_ops cimport (
+    deep_copied,
+    resize,
+    restrided,
+    set_source,
+    storage_offset_of,
+)
 from bridge.c10.dims cimport Dims, parse_dims, parse_dims_args, wrap_dim
 from bridge.c10.integers cimport to_int64
 from bridge.c10.copy cimport contiguous_copy
@@ -208,9 +214,13 @@ cdef class Tensor(Wrapper):
         return word32(&self.impl.ndim)
 
     def storage_offset(self):
-        """Return the position of the first element in the storage, in elements."""
+        """Return the position of the first element in the storage, in elements.
+
+        An imported torch tensor has the offset that it has in torch. Raises EnforceNotMet: its
+        memory is gone.
+        """
         self.impl.require_defined("Tensor.storage_offset")
-        return word64(&self.impl.offset)
+        return storage_offset_of(self.impl)
 
     def is_contiguous(self, memory_format=None):
         """Return whether the elements are stored row-major without gaps.
@@ -284,16 +294,12 @@ cdef class Tensor(Wrapper):
         """
         cdef Dims sizes = parse_dims(size, "Tensor.as_strided")
         cdef Dims strides = parse_dims(stride, "Tensor.as_strided")
-        cdef int64_t offset
         self.impl.require_defined("Tensor.as_strided")
         if sizes.n != strides.n:
             raise EnforceNotMet(
                 f"There are {sizes.n} sizes, but {strides.n} strides.", "Tensor.as_strided",
                 condition="len(size) == len(stride)")
-        offset = word64(&self.impl.offset) if storage_offset is None else \
-            to_int64(storage_offset, "Tensor.as_strided")
-        return wrap(views.as_strided(
-            self.impl, sizes.data, strides.data, sizes.n, offset, "Tensor.as_strided"))
+        return wrap(restrided(self.impl, sizes, strides, storage_offset, "Tensor.as_strided"))
 
     def transpose(self, dim0, dim1):
         """Return a view with two dimensions swapped. (…, a, …, b, …) → (…, b, …, a, …).
@@ -681,7 +687,7 @@ cdef class Tensor(Wrapper):
     def __deepcopy__(self, memo):
         if is_undefined(self.impl):
             return wrap(self.impl)
-        return wrap(contiguous_copy(self.impl, "Tensor.__deepcopy__"))
+        return wrap(deep_copied(self.impl, memo))
 
     # All other operations are run by torch.
 

@@ -15,15 +15,16 @@ transform, such as torch.vmap, which has no memory.
 from __future__ import annotations
 
 from bridge.at.element_writes import write_back
+from bridge.at.joint_memory import has_memory_of, joined
 from bridge.at.readonly_guard import guard, read_only
 from bridge.at.storage_ops import import_result, mark_owned, mark_readonly
 from bridge.at.torch_defaults import default_type
 from bridge.c10.array_ref import ArrayRef
 from bridge.c10.device import Device, DeviceType
-from bridge.c10.errors import EnforceTypeError
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.c10.type_meta import TypeMeta
 from bridge.exchange.import_tensor import import_tensor
-from bridge.exchange.torch_api import is_torch_tensor
+from bridge.exchange.torch_api import has_tangent, is_torch_tensor
 from bridge.exchange.torch_export import resized_operand, torch_operand
 from bridge.wrapper import Wrapper
 
@@ -40,10 +41,14 @@ __all__ = ["TorchRunner"]
 class _Call:
     """The arguments of one call as torch receives them, and the conversion of its result."""
 
-    __slots__ = ("pairs", "readonly", "theirs", "wrap", "written")
+    __slots__ = ("joined", "pairs", "readonly", "theirs", "wrap", "written")
 
-    def __init__(self, wrap: Callable[[TensorImpl], Any]) -> None:
+    def __init__(
+        self, wrap: Callable[[TensorImpl], Any], joined: dict[int, Any] | None = None
+    ) -> None:
         self.wrap = wrap
+        # id of an argument -> the torch tensor that it is passed as; see `joint_memory`.
+        self.joined = joined or {}
         # Each wrapper among the arguments, with the torch tensor exported for it.
         self.pairs: list[tuple[Wrapper, Any]] = []
         # Arguments that are torch tensors; functions may return them.
@@ -66,7 +71,7 @@ class _Call:
             return {name: self.argument(one, written, resizes) for name, one in value.items()}
         if is_torch_tensor(value):
             self.theirs.append(value)
-            return value
+            return self.joined.get(id(value), value)
         return _torch_value(value)
 
     def _tensor(self, wrapper: Wrapper, written: bool, resizes: bool) -> Any:
@@ -77,7 +82,9 @@ class _Call:
                 raise read_only()
             first = storage.data_ptr()
             self.readonly.append((first, first + storage.nbytes()))
-        tensor = resized_operand(impl) if resizes else torch_operand(impl)
+        tensor = self.joined.get(id(wrapper))
+        if tensor is None:
+            tensor = resized_operand(impl) if resizes else torch_operand(impl)
         self.pairs.append((wrapper, tensor))
         if written:
             self.written.append((wrapper, tensor))
@@ -92,8 +99,9 @@ class _Call:
                         # A function in place, by its name or by a flag.
                         write_back(wrapper.unsafeGetTensorImpl(), tensor)
                     return wrapper
-            if any(value is one for one in self.theirs):
-                return value
+            for one in self.theirs:
+                if value is one or value is self.joined.get(id(one)):
+                    return one
             return self._new(value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple of torch
             return type(value)([self.result(one) for one in value])
@@ -105,10 +113,45 @@ class _Call:
             return type(value)([self.result(one) for one in value])
         return value
 
+    def join(self) -> dict[int, Any]:
+        """Return what `joined` must be for torch to see which arguments overlap."""
+        arguments: list[Any] = [wrapper for wrapper, _ in self.pairs]
+        impls = [wrapper.unsafeGetTensorImpl() for wrapper in arguments]
+        for one in self.theirs:
+            try:
+                impls.append(import_tensor(one))
+            except BufferError:
+                continue  # it records gradients, or has no memory
+            arguments.append(one)
+        tensors = joined(impls) if len(impls) > 1 else None
+        if tensors is None:
+            return self._sharing_outputs()
+        return {
+            id(one): tensor
+            for one, tensor in zip(arguments, tensors, strict=True)
+            if tensor is not None
+        }
+
+    def _sharing_outputs(self) -> dict[int, Any]:
+        """Return plain operands for outputs on a device that share the storage of an input.
+
+        What `resized_operand` returns for them is another storage to torch.
+        """
+        found: dict[int, Any] = {}
+        for wrapper, tensor in self.written:
+            impl = wrapper.unsafeGetTensorImpl()
+            operand = None if tensor.device.type == "cpu" else torch_operand(impl)
+            if operand is not None and any(
+                other is not wrapper
+                and other.unsafeGetTensorImpl().get_storage() is impl.get_storage()
+                for other, _ in self.pairs
+            ):
+                found[id(wrapper)] = operand
+        return found
+
     def _new(self, value: Any) -> Any:
-        if value.requires_grad:
+        if value.requires_grad or has_tangent(value):
             return value
-        fresh = not value._is_view()
         try:
             impl = import_result(value)
         except BufferError:
@@ -121,8 +164,9 @@ class _Call:
             address = impl.get_storage().data_ptr()
             if any(first <= address < end for first, end in self.readonly):
                 mark_readonly(impl)
-                fresh = False
-        if fresh:
+        if not value._is_view() and not has_memory_of(
+            impl, [wrapper.unsafeGetTensorImpl() for wrapper, _ in self.pairs]
+        ):
             mark_owned(impl)
         return self.wrap(impl)
 
@@ -158,13 +202,24 @@ class TorchRunner:
 
     def run(self, name: str, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Call `func`, which `name` names; a name that ends in ``_`` writes its first argument."""
-        call = _Call(self._wrap)
         writes = name.endswith("_") and not name.endswith("__")
         resizes = name.startswith("resize")
-        given = [
-            call.argument(one, writes and i == 0, resizes and i == 0) for i, one in enumerate(args)
-        ]
-        named = {key: call.argument(one, key == "out", key == "out") for key, one in kwargs.items()}
+
+        def converted(call: _Call) -> tuple[list[Any], dict[str, Any]]:
+            return [
+                call.argument(one, writes and i == 0, resizes and i == 0)
+                for i, one in enumerate(args)
+            ], {key: call.argument(one, key == "out", key == "out") for key, one in kwargs.items()}
+
+        call = _Call(self._wrap)
+        given, named = converted(call)
+        if (writes or "out" in named or named.get("inplace")) and (
+            len(call.pairs) + len(call.theirs) > 1
+        ):
+            joint = call.join()
+            if joint:
+                call = _Call(self._wrap, joint)
+                given, named = converted(call)
         try:
             if call.readonly:
                 with guard(call.readonly):
@@ -174,6 +229,8 @@ class TorchRunner:
         except RuntimeError as error:
             if call.written and "storage that is not resizable" in str(error):
                 raise RuntimeError(_too_small(name, call.written)) from error
+            if "single memory location" in str(error):
+                raise EnforceNotMet(str(error).partition("\n")[0], f"Tensor.{name}") from error
             raise
         if call.written:
             call.finish()

@@ -169,9 +169,10 @@ cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
     elif (dtype.c_is_pod and (self.c_dtype.c_is_pod or self.c_dtype is undefined_type)
             and not flags_of(storage) & OBJECTS
             and begin_of(storage) != NULL and nbytes_of(storage) >= needed):
-        # No constructor and no destructor to run: the bytes are used again.
+        # No constructor and no destructor to run: the bytes are used again, from here on as
+        # elements that a tensor which lent them does not have.
         self.writable(caller)
-        storage.check()
+        storage.retain()
         set_offset(self, 0)
         self.origin = None
         set_dtype(self, dtype)

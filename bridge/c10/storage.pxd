@@ -15,6 +15,7 @@ cdef enum:
     EXTERNAL = 8        # not allocated here: feeding a blob does not write into it
     RETAINED = 16       # BORROWED, but `ctx` is the bridge's own tensor of the framework's storage
     OBJECTS = 32        # `ctx` is Elements; set by `install`
+    LENT = 64           # `data` lies in a storage of a framework, and need not be its begin
 
 cdef extern from *:
     """
@@ -44,6 +45,7 @@ cdef class Storage:
     cdef char* data             # lowest address; NULL: not allocated
     cdef int64_t c_nbytes
     cdef object ctx             # the owner of the memory; None: not allocated
+    cdef object base            # the framework's tensor of the buffer; see exchange.torch_views
     cdef TypeMeta c_dtype       # that the memory was last allocated for
     cdef int32_t users          # TensorImpls that share this Storage
     cdef int32_t device_index
@@ -51,6 +53,7 @@ cdef class Storage:
     cdef uint8_t flags
     cdef int check(self) except -1
     cdef int retain(self) except -1
+    cdef int64_t lead(self) except -1
     cdef void clear(self) noexcept
 
 # The elements of a non-POD buffer.
@@ -104,4 +107,5 @@ cdef int share_buffer(Storage storage, Storage source, int more_flags) except -1
 cdef ExternalPtr external_ptr(void* data, object keep, object deleter)
 
 ctypedef int (*storage_hook)(Storage) except -1
-cdef void set_borrow_hooks(storage_hook check, storage_hook retain)
+ctypedef int64_t (*lead_hook)(Storage) except -1
+cdef void set_borrow_hooks(storage_hook check, storage_hook retain, lead_hook lead)

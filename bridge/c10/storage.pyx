@@ -28,8 +28,9 @@ is checked before each access.
 
 Note: Inversion
 ---------------
-What `check` and `retain` do only the framework's adapter knows, and adapters are above c10.
-`set_borrow_hooks` is called by bridge.exchange.torch at import, before any Storage can be BORROWED.
+What `check`, `retain` and `lead` do only the framework's adapter knows, and adapters are above c10.
+`set_borrow_hooks` is called by bridge.exchange.torch_import at import, before any Storage can be
+BORROWED or LENT.
 """
 
 cimport cython
@@ -56,13 +57,16 @@ from bridge.c10.errors import (
 
 cdef storage_hook _check_borrowed = NULL
 cdef storage_hook _retain_borrowed = NULL
+cdef lead_hook _lead_of_lent = NULL
 
 
-cdef void set_borrow_hooks(storage_hook check, storage_hook retain):
-    """Set what `Storage.check` and `Storage.retain` do for BORROWED memory (Note: Inversion)."""
-    global _check_borrowed, _retain_borrowed
+cdef void set_borrow_hooks(storage_hook check, storage_hook retain, lead_hook lead):
+    """Set what `Storage.check`, `retain` and `lead` do for a framework's memory (Note: Inversion).
+    """
+    global _check_borrowed, _retain_borrowed, _lead_of_lent
     _check_borrowed = check
     _retain_borrowed = retain
+    _lead_of_lent = lead
 
 
 @cython.final
@@ -94,29 +98,44 @@ cdef class Storage:
             return _retain_borrowed(self)
         return 0
 
+    cdef int64_t lead(self) except -1:
+        """Return how many bytes the framework's storage has before `data`; 0 for other memory.
+
+        Offsets that users see count from there, as the framework's do. Raises as `check`.
+        """
+        if flags_of(self) & LENT:
+            return _lead_of_lent(self)
+        return 0
+
     cdef void clear(self) noexcept:
         """Drop the buffer of a Storage that no other thread uses."""
         self.data = NULL
         self.c_nbytes = 0
         self.flags = 0
+        self.base = None
         self.ctx = None
 
     def data_ptr(self):
         """Return the address of the first byte; 0 if nothing is allocated.
 
+        Of an imported torch tensor: the begin of torch's storage.
+
         Raises EnforceNotMet, also a BufferError: the torch tensor that the memory came from was
         resized or given other memory.
         """
         self.check()
-        return <uintptr_t>begin_of(self)
+        return <uintptr_t>begin_of(self) - <uintptr_t>self.lead()
 
     def nbytes(self):
-        """Return the size of the buffer in bytes, used or not."""
-        return nbytes_of(self)
+        """Return the size of the buffer in bytes, used or not.
+
+        Of an imported torch tensor: up to its last element.
+        """
+        return self.lead() + nbytes_of(self)
 
     def capacity(self):
         """Return the same as `nbytes`."""
-        return nbytes_of(self)
+        return self.nbytes()
 
     def device(self):
         """Return the Device that the memory is on."""
@@ -378,15 +397,16 @@ cdef int install(
     # The old owner is released last: that may run Python, which must not see a half-set Storage.
     flags = flags | OBJECTS if type(ctx) is Elements else flags & ~OBJECTS
     lock_object(storage)
-    old = storage.ctx
+    old, old_base = storage.ctx, storage.base
     set_size(&storage.c_nbytes, 0)      # until the rest is set; see TensorImpl.data
     storage.ctx = ctx
+    storage.base = None
     set_begin(storage, data)
     set_storage_type(storage, dtype)
     set_flags(storage, flags)
     set_size(&storage.c_nbytes, nbytes)
     unlock_object()
-    del old
+    del old, old_base
     return 0
 
 
@@ -399,9 +419,11 @@ cdef int share_buffer(Storage storage, Storage source, int more_flags) except -1
     cdef TypeMeta dtype
     cdef int64_t nbytes
     cdef int flags
-    ctx, dtype = None, None
+    ctx, dtype, base = None, None, None
     lock_object(source)
-    ctx, data, dtype = source.ctx, source.data, source.c_dtype
+    ctx, data, dtype, base = source.ctx, source.data, source.c_dtype, source.base
     nbytes, flags = source.c_nbytes, source.flags
     unlock_object()
-    return install(storage, ctx, data, dtype, nbytes, flags | more_flags)
+    install(storage, ctx, data, dtype, nbytes, flags | more_flags)
+    storage.base = base     # so that the framework sees one storage, too
+    return 0

@@ -390,7 +390,7 @@ cdef void _keep_pair(PyObject* dying, PyObject* storage) noexcept:
     untrack(storage)
     # What the two refer to is released on return, when the pair is complete: that may run Python
     # that creates tensors.
-    _owner = (<Storage>storage).ctx
+    _owner, _base = (<Storage>storage).ctx, (<Storage>storage).base
     _origin = (<TensorImpl>dying).origin
     (<Storage>storage).clear()
     (<TensorImpl>dying).origin = None

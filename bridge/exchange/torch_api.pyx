@@ -7,13 +7,20 @@ import threading
 
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
-from libc.stdint cimport uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 
+from bridge.c10.device cimport Device, as_device
 from bridge.c10.python_api cimport Py_TYPE, owned, publish_pointer, take_pending
-from bridge.dlpack.abi cimport DLPACK_MAJOR, DLPackExchangeAPI
+from bridge.c10.type_meta cimport TypeMeta, as_type
+from bridge.dlpack.abi cimport DLPACK_MAJOR, DLPackExchangeAPI, DLTensor
 from bridge.c10.slots cimport getter_function, noargs_function
 
+cdef extern from "Python.h":
+    PyObject* PyDict_GetItemString(object, const char*)     # borrowed; NULL: not there
+
 cdef object torch = None
+cdef dict _forward_mode = {}    # the names of torch.autograd.forward_ad
+cdef object _NO_LEVEL = -1
 cdef list _callbacks = []       # of on_torch_loaded
 cdef object _loading = threading.RLock()    # held while `torch_c` and the above are filled
 cdef list _descriptors = []     # keeps the descriptors whose C functions are in torch_c
@@ -54,7 +61,7 @@ cdef int load_torch() except -1:
 
 cdef int _look_up(object module) except -1:
     """Fill `torch_c` from the module torch; `tensor_type`, which says that it is filled, last."""
-    global torch
+    global torch, _forward_mode
     base = module._C.TensorBase
     capsule = getattr(module.Tensor, "__dlpack_c_exchange_api__", None)
     is_neg, is_conj, requires_grad = base.is_neg, base.is_conj, base.requires_grad
@@ -73,6 +80,7 @@ cdef int _look_up(object module) except -1:
     if torch_c.is_neg != NULL and torch_c.is_conj != NULL and torch_c.requires_grad != NULL:
         torch_c.dlpack = _exchange_table(capsule)
     torch = module
+    _forward_mode = vars(module.autograd.forward_ad)
     torch_c.parameter_type = <PyTypeObject*>module.nn.Parameter
     tensor_class = module.Tensor
     publish_pointer(<void**>&torch_c.tensor_type, <void*>tensor_class)
@@ -113,15 +121,64 @@ cdef bint is_plain(object x) noexcept:
     return cls != NULL and (Py_TYPE(x) == cls or Py_TYPE(x) == torch_c.parameter_type)
 
 
-cdef bint described(object tensor, DLTensor* description) except -1:
+cdef bint described(object tensor, DLTensor* description, int64_t* room) except -1:
     """Fill `description`, which borrows from a torch.Tensor; return False if it has no memory.
 
-    `torch_c.dlpack` must not be NULL.
+    `room`, of ROOM, has the sizes and strides before torch 2.10, which has no exchange table.
     """
+    if torch_c.dlpack == NULL:
+        return _by_attributes(tensor, description, room)
     if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, description) == 0:
         return True
     take_pending()
     return False
+
+
+cdef bint _by_attributes(object tensor, DLTensor* out, int64_t* room) except -1:
+    """Do as `described`, by what Python sees of the tensor."""
+    cdef TypeMeta dtype
+    cdef Device device
+    cdef int i
+    with torch._C.DisableTorchFunctionSubclass():
+        try:
+            address = tensor.data_ptr()
+            sizes, strides = tensor.shape, tensor.stride()
+            dtype = as_type(tensor.dtype)
+            device = as_device(tensor.device)
+        except (RuntimeError, TypeError, ValueError):
+            return False        # no storage, or a type or device that DLPack lacks
+    if len(sizes) > ROOM // 2 or tensor.is_quantized:
+        return False
+    out.data = <void*><uintptr_t>address
+    out.device.device_type = device.c_type
+    out.device.device_id = max(device.c_index, 0)
+    out.ndim = len(sizes)
+    out.dtype = dtype.c_dlpack
+    out.shape, out.strides, out.byte_offset = room, room + out.ndim, 0
+    for i in range(out.ndim):
+        out.shape[i], out.strides[i] = sizes[i], strides[i]
+    return True
+
+
+cdef bint has_lazy_bit(object tensor, bint is_complex) except -1:
+    """Return whether the memory of a torch.Tensor holds other values than it shows.
+
+    `is_complex`: its elements are complex numbers; only these can be conjugates.
+    """
+    cdef PyObject* t = <PyObject*>tensor
+    if is_plain(tensor) and torch_c.is_neg != NULL and torch_c.is_conj != NULL:
+        return owned(torch_c.is_neg(t, NULL)) or (is_complex and owned(torch_c.is_conj(t, NULL)))
+    with torch._C.DisableTorchFunctionSubclass():
+        return tensor.is_neg() or tensor.is_conj()
+
+
+cpdef bint has_tangent(object tensor) except -1:
+    """Return whether a torch.Tensor is a dual tensor of forward-mode autograd."""
+    cdef PyObject* level = PyDict_GetItemString(_forward_mode, "_current_level")
+    if level == NULL or level == <PyObject*>_NO_LEVEL:
+        return False        # tangents exist only inside of ``dual_level()``
+    with torch._C.DisableTorchFunctionSubclass():
+        return torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None
 
 
 cdef object untyped_storage(object tensor):

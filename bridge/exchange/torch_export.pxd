@@ -3,6 +3,7 @@ from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10.type_meta cimport TypeMeta
 
 cpdef object export_torch(TensorImpl impl, object copy=*, bint writable=*)
+cdef object export_torch_once(TensorImpl impl, object copy, bint writable)
 cpdef object torch_operand(TensorImpl impl)
 cpdef object resized_operand(TensorImpl impl)
 cdef object forward_operand(TensorImpl impl)

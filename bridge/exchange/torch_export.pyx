@@ -2,24 +2,22 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """From TensorImpl to torch.Tensor.
 
-An imported tensor goes out as the object that came in, as long as nobody changed the metadata
-through the bridge. Otherwise torch's exchange table makes a tensor of a DLPack tensor that owns
-the buffer. Memory of torch's CUDA allocator goes out as a tensor of torch's storage, since
-``record_stream`` and ``is_pinned`` know no other.
+An imported tensor goes out as the object that came in, as long as it has the sizes, the type and
+the memory that the bridge knows of. Everything else goes out as a view of the torch storage of its
+Storage (see `torch_views`).
 """
 
 cimport cython
-from cpython.object cimport PyObject, PyTypeObject
-from libc.stdint cimport int64_t, uintptr_t
+from cpython.object cimport PyTypeObject
+from libc.stdint cimport int64_t
 
 from bridge.c10.dims cimport Dims, new_dims
 from bridge.c10.copy cimport reported_copy, requested_copy
-from bridge.c10.python_api cimport Py_TYPE, owned, pointer, take_pending
-from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, set_flags
+from bridge.c10.python_api cimport Py_TYPE
+from bridge.c10.storage cimport EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport (
     OWN_ORIGIN,
     TensorImpl,
-    device_index_of,
     device_type_of,
     dtype_of,
     has_origin,
@@ -32,30 +30,13 @@ from bridge.c10.tensor_impl cimport (
 )
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10.views cimport alias
-from bridge.dlpack.abi cimport (
-    DL_CPU,
-    DL_CUDA,
-    DL_CUDA_HOST,
-    DL_CUDA_MANAGED,
-    DL_ROCM_HOST,
-    DLManagedTensorVersioned,
-    DLTensor,
-)
-from bridge.dlpack.capsule cimport call_deleter, new_capsule
-from bridge.exchange.dlpack_deleters cimport HELD, release_versioned
-from bridge.exchange.dlpack_export cimport export_legacy, export_versioned
-from bridge.exchange.torch_api cimport (
-    load_torch,
-    torch,
-    torch_c,
-    torch_type,
-    untyped_storage,
-)
+from bridge.dlpack.abi cimport DL_CPU
+from bridge.exchange.torch_api cimport load_torch, torch_c, torch_type
 from bridge.exchange.torch_storage cimport torch_owner
+from bridge.exchange.torch_views cimport alias_of, is_same_tensor, taken_by_torch, torch_view
 
 from bridge.c10.copy import register_device_copy
 from bridge.c10.errors import EnforceBufferError
-from bridge.exchange.torch_devices import lacks_memory, require_torch_device
 
 cdef extern from "Python.h":
     int PyType_IsSubtype(PyTypeObject*, PyTypeObject*)
@@ -69,14 +50,19 @@ cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False
     """
     if copy is not True and has_origin(impl):
         origin = origin_of(impl)
-        # (read last, since `_cached` writes it first)
+        # (read last, since `_remember` writes it first)
         if impl_flags(impl) & OWN_ORIGIN:
             if origin is not None and not storage_flags(impl) & READONLY \
-                    and _is_unchanged(impl, origin):
-                return _alias(origin)
-        elif _is_torch(origin):
+                    and is_same_tensor(impl, origin):
+                return alias_of(origin)
+        elif _is_torch(origin) and is_same_tensor(impl, origin):
             return origin
-    return _new_tensor(impl, copy, writable)
+    return _new_tensor(impl, copy, writable, False)
+
+
+cdef object export_torch_once(TensorImpl impl, object copy, bint writable):
+    """Do as `export_torch`, for memory that was just imported and whose Storage goes after this."""
+    return _new_tensor(impl, copy, writable, False, True)
 
 
 cdef inline bint _is_torch(object origin) noexcept:
@@ -84,20 +70,6 @@ cdef inline bint _is_torch(object origin) noexcept:
     cdef PyTypeObject* cls = torch_type()
     return cls != NULL and (
         Py_TYPE(origin) == cls or PyType_IsSubtype(Py_TYPE(origin), cls) != 0)
-
-
-cdef object _alias(object tensor):
-    """Return another torch.Tensor over the same memory: ``tensor.data``.
-
-    torch's dispatcher does not see that, so it takes two thirds of the time of ``detach()``.
-    """
-    cdef PyObject* made = torch_c.data(<PyObject*>tensor, torch_c.data_closure)
-    if made == NULL:
-        error = take_pending()
-        if lacks_memory(error):
-            raise MemoryError(f"torch has no memory for a tensor: {error}") from error
-        raise error
-    return owned(made)
 
 
 cpdef object torch_operand(TensorImpl impl):
@@ -109,12 +81,12 @@ cpdef object torch_operand(TensorImpl impl):
     origin = origin_of(impl)
     if origin is not None and torch_type() != NULL \
             and isinstance(origin, <object>torch_type()) \
-            and _is_unchanged(impl, origin) \
+            and is_same_tensor(impl, origin) \
             and not origin.requires_grad:
         storage_of(impl).check()
         return origin
     impl.require_defined("Tensor")
-    return _new_tensor(impl, None, (storage_flags(impl) & READONLY) != 0)
+    return _new_tensor(impl, None, (storage_flags(impl) & READONLY) != 0, True)
 
 
 cpdef object resized_operand(TensorImpl impl):
@@ -127,31 +99,15 @@ cpdef object resized_operand(TensorImpl impl):
             or storage_flags(impl) & (EXTERNAL | READONLY) or impl.c_numel == 0 \
             or has_negative_strides(impl):
         return torch_operand(impl)
-    return _taken_by_torch(impl)
+    return taken_by_torch(impl)
 
 
-@cython.critical_section
-cdef bint _is_unchanged(TensorImpl impl, object origin) except -1:
-    """Return whether torch.Tensor `origin` still has the metadata and memory of `impl`."""
-    cdef DLTensor now
-    cdef int i
-    if torch_c.dlpack == NULL:
-        return False
-    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>origin, &now) != 0:
-        take_pending()          # whatever it is, that tensor has no memory now
-        return False
-    if now.ndim != impl.ndim:
-        return False
-    for i in range(now.ndim):
-        if now.shape[i] != impl.c_sizes[i] or (
-                now.strides[i] != impl.c_strides()[i] and now.shape[i] > 1):
-            return False
-    return impl.c_numel == 0 or <char*>now.data == \
-        <char*>pointer(<void**>&impl.storage.data) + impl.offset * impl.c_dtype.itemsize
+cdef object _new_tensor(TensorImpl impl, object copy, bint writable, bint inside, bint once=False):
+    """Return a torch.Tensor of the memory of `impl`, or of a copy of it.
 
-
-cdef object _new_tensor(TensorImpl impl, object copy, bint writable):
-    """Return a new torch.Tensor of the memory of `impl`, or of a copy of it."""
+    `inside`: it does not get out, and may be the base of the Storage (see `torch_views`). `once`:
+    nobody else has the Storage, so that it needs no base.
+    """
     cdef TensorImpl fitting
     if torch_type() == NULL:
         load_torch()
@@ -161,82 +117,26 @@ cdef object _new_tensor(TensorImpl impl, object copy, bint writable):
     fitting = fit_for_torch(impl, copy, writable)
     if fitting is not impl:
         return export_torch(fitting)
-    if storage_of(impl).device_type != DL_CPU:
-        tensor = _of_torch_storage(impl)
-        if tensor is not None:
-            return _cached(impl, tensor, writable)
-        require_torch_device(device_type_of(impl), device_index_of(impl))
-    if torch_c.dlpack == NULL:
-        # Before torch 2.10. Read-only memory gets here only if the caller said writable=True.
-        return torch.utils.dlpack.from_dlpack(new_capsule(export_legacy(impl, True), False))
-    return _cached(impl, _taken_by_torch(impl), writable)
-
-
-cdef object _taken_by_torch(TensorImpl impl):
-    """Return a new torch.Tensor of the memory of `impl`, by torch's exchange table."""
-    cdef DLManagedTensorVersioned* managed
-    cdef bint accepted
-    cdef void* out = NULL
-    managed = export_versioned(impl, 0, HELD)
-    managed.dl_tensor.device.device_type = _torch_device_type(
-        managed.dl_tensor.device.device_type)
-    accepted = torch_c.dlpack.managed_tensor_to_py_object_no_sync(managed, &out) == 0 \
-        and out != NULL
-    if not release_versioned(managed, accepted) and not accepted:
-        call_deleter(managed, True)
-    if not accepted:
-        error = take_pending()
-        if lacks_memory(error):
-            raise MemoryError(f"torch has no memory for a tensor: {error}") from error
-        reason = str(error).partition("\n")[0]      # the others are frames of C++
-        raise BufferError(
-            f"torch does not take a tensor of {impl.dtype()} on {impl.device()}: {reason}. "
-            "Convert it first, as with bridge.asarray(x, dtype='float32').") from error
-    return owned(<PyObject*>out)
-
-
-cdef int _torch_device_type(int device_type) noexcept:
-    """Return the device type that torch knows the memory by: page-locked memory is the CPU's."""
-    if device_type == DL_CUDA_HOST or device_type == DL_ROCM_HOST:
-        return DL_CPU
-    return DL_CUDA if device_type == DL_CUDA_MANAGED else device_type
-
-
-cdef object _of_torch_storage(TensorImpl impl):
-    """Return a tensor of the torch storage that has the memory; None if there is none."""
-    cdef uintptr_t begin, first
-    cdef Storage storage
-    impl = seen(impl)
-    storage = impl.storage
-    first = <uintptr_t>impl.data("to_torch")
-    owner, dtype = torch_owner(storage), impl.c_dtype.torch
-    if owner is None or dtype is None or impl.c_numel == 0:
-        return None
-    untyped = untyped_storage(owner)
-    begin = untyped.data_ptr()
-    if first < begin or (first - begin) % <uintptr_t>impl.c_dtype.itemsize:
-        return None
-    tensor = torch.empty(0, dtype=dtype, device=untyped.device)
-    tensor.set_(untyped, (first - begin) // <uintptr_t>impl.c_dtype.itemsize,
-                tuple(impl.sizes()), tuple(impl.strides()))
-    if untyped.resizable():
-        with cython.critical_section(storage):
-            set_flags(storage, storage.flags | BORROWED)   # the receiver can resize it from now on
+    if once and torch_c.dlpack != NULL and device_type_of(impl) == DL_CPU \
+            and torch_owner(storage_of(impl)) is None:
+        return taken_by_torch(impl)
+    tensor = torch_view(impl, True)
+    if not inside and tensor is storage_of(impl).base:
+        _remember(impl, tensor)
+        return alias_of(tensor)
+    if inside:
+        _remember(impl, tensor)
     return tensor
 
 
-cdef object _cached(TensorImpl impl, object tensor, bint writable):
-    """Return `tensor`, new of the memory of `impl`, or an alias of it if it serves again."""
-    if storage_flags(impl) & (EXTERNAL | READONLY) or writable or torch_c.data == NULL \
-            or tensor.is_inference():
-        # (a tensor made in inference mode cannot be written outside of it)
-        return tensor
-    # Memory of the bridge's own: this tensor stays here, and aliases of it go out, now and the
-    # next time, so that a change of an alias's metadata concerns that alias only.
+cdef int _remember(TensorImpl impl, object tensor) except -1:
+    """Keep `tensor`, for the next export or operation; aliases of it get out."""
+    if storage_flags(impl) & (EXTERNAL | READONLY):
+        return 0
     with cython.critical_section(impl):
         set_impl_flags(impl, impl.flags | OWN_ORIGIN)
         impl.origin = tensor
-    return _alias(tensor)
+    return 0
 
 
 cdef TensorImpl fit_for_torch(

@@ -26,6 +26,7 @@ from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport (
     BORROWED,
     EXTERNAL,
+    LENT,
     UNVERIFIED,
     Storage,
     set_borrow_hooks,
@@ -34,10 +35,17 @@ from bridge.c10.storage cimport (
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_pair, storage_flags
 from bridge.c10.type_meta cimport TypeMeta, as_type, from_dlpack_type
 from bridge.dlpack.abi cimport DL_BOOL, DL_COMPLEX, DL_INT, DL_UINT, DLDataType, DLTensor
-from bridge.dlpack.capsule cimport consume_capsule
-from bridge.exchange.dlpack_import cimport adopt, adopt_managed
-from bridge.exchange.torch_api cimport load_torch, torch, torch_c
+from bridge.exchange.dlpack_import cimport adopt
+from bridge.exchange.torch_api cimport (
+    ROOM,
+    described,
+    has_tangent,
+    load_torch,
+    torch,
+    torch_c,
+)
 from bridge.exchange.torch_storage cimport check_borrowed, retain_borrowed
+from bridge.exchange.torch_views cimport lead_of_lent
 
 from bridge.c10.reports import ASKED as _ASKED
 
@@ -69,7 +77,7 @@ cdef TensorImpl import_torch(object tensor, object copy):
     What needs a closer look goes to `import_any_torch`, which copies or, if `copy` is False,
     refuses.
     """
-    cdef DLTensor described
+    cdef DLTensor now
     cdef TensorImpl impl
     cdef Storage storage
     cdef TypeMeta dtype
@@ -78,52 +86,54 @@ cdef TensorImpl import_torch(object tensor, object copy):
     cdef int64_t low, high
     if torch_c.dlpack == NULL:
         return import_any_torch(tensor, copy)
-    if torch_c.dlpack.dltensor_from_py_object_no_sync(t, &described) != 0:
+    if torch_c.dlpack.dltensor_from_py_object_no_sync(t, &now) != 0:
         _refuse(tensor, take_pending())
     if _is_true(torch_c.is_neg(t, NULL)):
         return import_any_torch(tensor, copy)
-    if described.dtype.code != DL_INT and described.dtype.code != DL_UINT \
-            and described.dtype.code != DL_BOOL:
+    if now.dtype.code != DL_INT and now.dtype.code != DL_UINT \
+            and now.dtype.code != DL_BOOL:
         if _is_true(torch_c.requires_grad(t, torch_c.requires_grad_closure)):
             _refuse_grad()
-        if described.dtype.code == DL_COMPLEX and _is_true(torch_c.is_conj(t, NULL)):
+        if has_tangent(tensor):
+            _refuse_tangent()
+        if now.dtype.code == DL_COMPLEX and _is_true(torch_c.is_conj(t, NULL)):
             return import_any_torch(tensor, copy)
-    elif described.dtype.bits == 8 and described.dtype.code != DL_BOOL \
+    elif now.dtype.bits == 8 and now.dtype.code != DL_BOOL \
             and tensor.dtype is not torch.uint8 and tensor.dtype is not torch.int8:
         return import_any_torch(tensor, copy)
-    if <uintptr_t>described.data < NO_MEMORY:
-        _refuse_unless_empty(tensor, &described)
+    if <uintptr_t>now.data < NO_MEMORY:
+        _refuse_unless_empty(tensor, &now)
     last = <PyObject*>pointer(<void**>&_last_type)
-    if memcmp(&described.dtype, &(<TypeMeta>last).c_dlpack, sizeof(DLDataType)) == 0:
+    if memcmp(&now.dtype, &(<TypeMeta>last).c_dlpack, sizeof(DLDataType)) == 0:
         dtype = <TypeMeta>last
     else:
-        dtype = from_dlpack_type(described.dtype)
+        dtype = from_dlpack_type(now.dtype)
         if dtype is not None:
             set_pointer(<void**>&_last_type, <void*>dtype)
-    if dtype is None or (<uintptr_t>described.data & 15) != 0:
-        return _adopted(&described, tensor, copy)
+    if dtype is None or (<uintptr_t>now.data & 15) != 0:
+        return _adopted(&now, tensor, copy)
     # As `adopt`, without its checks of sizes and strides, in which torch is trusted.
-    impl = new_pair(described.device.device_type, described.device.device_id, dtype)
+    impl = new_pair(now.device.device_type, now.device.device_id, dtype)
     storage = impl.storage
-    impl.set_described(described.shape, described.strides, described.ndim)
+    impl.set_described(now.shape, now.strides, now.ndim)
     high = impl.c_numel - 1
     if not impl.flags & CONTIGUOUS and (
             impl.c_numel > MAX_BYTES
             or extent(impl.c_sizes, impl.c_strides(), impl.ndim, &low, &high) != 0
             or high > MAX_BYTES):
         # elements that are repeated may be more than any memory
-        return _adopted(&described, tensor, copy)
+        return _adopted(&now, tensor, copy)
     impl.origin = tensor
     storage.ctx = tensor
-    storage.data = <char*>described.data
+    storage.data = <char*>now.data
     storage.c_dtype = dtype
     storage.c_nbytes = (high + 1) * dtype.itemsize
-    storage.flags = BORROWED | UNVERIFIED | EXTERNAL
+    storage.flags = BORROWED | UNVERIFIED | EXTERNAL | LENT
     return impl
 
 
-cdef TensorImpl _adopted(DLTensor* described, object tensor, object copy):
-    cdef TensorImpl impl = adopt(described, tensor, BORROWED | UNVERIFIED, False, copy)
+cdef TensorImpl _adopted(DLTensor* now, object tensor, object copy):
+    cdef TensorImpl impl = adopt(now, tensor, BORROWED | UNVERIFIED | LENT, False, copy)
     if impl.storage.ctx is tensor:
         impl.origin = tensor
     return impl
@@ -135,11 +145,17 @@ cdef int _refuse_grad() except -1:
         "Use tensor.detach().")
 
 
-cdef int _refuse_unless_empty(object tensor, DLTensor* described) except -1:
+cdef int _refuse_tangent() except -1:
+    raise BufferError(
+        "The tensor has a tangent of forward-mode autograd, which would be lost. Use "
+        "torch.autograd.forward_ad.unpack_dual(tensor).primal.")
+
+
+cdef int _refuse_unless_empty(object tensor, DLTensor* now) except -1:
     # torch reports NULL for tensors without elements as well
     cdef int i
-    for i in range(described.ndim):
-        if described.shape[i] == 0:
+    for i in range(now.ndim):
+        if now.shape[i] == 0:
             return 0
     _refuse(tensor, None)
 
@@ -172,6 +188,8 @@ cpdef TensorImpl import_any_torch(object tensor, object copy=None):
             _refuse(tensor, None)
         if tensor.requires_grad:
             _refuse_grad()
+        if has_tangent(tensor):
+            _refuse_tangent()
         if tensor.is_conj() or tensor.is_neg():
             return _resolved(tensor, copy)
         impl = _described(tensor, False if copy is False else None)
@@ -182,9 +200,15 @@ cpdef TensorImpl import_any_torch(object tensor, object copy=None):
     return impl
 
 
+cpdef TensorImpl import_new_torch(object tensor):
+    """Return the TensorImpl of a torch tensor that nobody else has, as memory of the bridge."""
+    cdef TensorImpl impl = import_any_torch(tensor, None)
+    set_flags(impl.storage, impl.storage.flags & ~EXTERNAL)
+    return impl
+
+
 cdef TensorImpl _resolved(object tensor, object copy):
     """Return a copy of a tensor with a lazy bit; its memory holds the values the tensor shows."""
-    cdef TensorImpl impl
     if copy is False:
         which = "conjugate" if tensor.is_conj() else "negative"
         raise BufferError(
@@ -194,26 +218,21 @@ cdef TensorImpl _resolved(object tensor, object copy):
     report_copy(tensor.nbytes, "its memory has torch's lazy conjugate or negative bit")
     # clone resolves both bits, in one copy
     plain = tensor.clone(memory_format=torch.contiguous_format)
-    impl = import_any_torch(plain.resolve_conj().resolve_neg(), None)
-    set_flags(impl.storage, impl.storage.flags & ~EXTERNAL)     # nobody else refers to it
-    return impl
+    return import_new_torch(plain.resolve_conj().resolve_neg())
 
 
 cdef TensorImpl _described(object tensor, object copy):
-    """Return the TensorImpl of a tensor that has memory, by the table or by `__dlpack__`."""
-    cdef DLTensor described
+    """Return the TensorImpl of a tensor that has memory."""
+    cdef int64_t[ROOM] room
+    cdef DLTensor now
     if torch_c.dlpack == NULL:
-        # before torch 2.10: an owning import, by the methods that torch had then
-        try:
-            capsule = torch.Tensor.__dlpack__(tensor)
-        except Exception as error:
-            _refuse(tensor, error)
-        return adopt_managed(consume_capsule(capsule), 0, copy)
-    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, &described) != 0:
+        if not described(tensor, &now, room):
+            _refuse(tensor, None)
+    elif torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, &now) != 0:
         _refuse(tensor, take_pending())
-    if <uintptr_t>described.data < NO_MEMORY:
-        _refuse_unless_empty(tensor, &described)
-    return _adopted(&described, tensor, copy)
+    if <uintptr_t>now.data < NO_MEMORY:
+        _refuse_unless_empty(tensor, &now)
+    return _adopted(&now, tensor, copy)
 
 
 cdef object clone_torch(object tensor):
@@ -233,5 +252,5 @@ cdef object clone_torch(object tensor):
             f"torch does not copy this {type(tensor).__name__}: {reason_of(error)}") from error
 
 
-# The one call from c10 up to exchange: a Storage with BORROWED memory has it checked here.
-set_borrow_hooks(check_borrowed, retain_borrowed)
+# The calls from c10 up to exchange: a Storage with a framework's memory has it checked here.
+set_borrow_hooks(check_borrowed, retain_borrowed, lead_of_lent)

@@ -15,12 +15,11 @@ is checked before every access from then on, too.
 """
 
 cimport cython
-from cpython.object cimport PyObject
-from libc.stdint cimport uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
+from libc.string cimport memcmp
 
 from bridge.c10.allocator cimport DataPtr
 from bridge.c10.device cimport host_accessible
-from bridge.c10.python_api cimport take_pending
 from bridge.c10.storage cimport (
     BORROWED,
     RETAINED,
@@ -31,13 +30,16 @@ from bridge.c10.storage cimport (
     nbytes_of,
     owner_of,
     set_flags,
+    storage_type,
 )
-from bridge.dlpack.abi cimport DLTensor
+from bridge.c10.type_meta cimport TypeMeta
+from bridge.dlpack.abi cimport DLDataType, DLTensor
 from bridge.exchange.torch_api cimport (
+    ROOM,
     address_of,
+    described,
     is_resizable,
     torch,
-    torch_c,
     torch_type,
     untyped_storage,
 )
@@ -88,17 +90,33 @@ cdef int _check_owned(Storage storage, object owner) except -1:
 
 
 cdef int _require_in_place(Storage storage, object owner) except -1:
-    """Raise EnforceBufferError unless the tensor `owner` has the memory still."""
+    """Raise EnforceBufferError unless the tensor `owner` has the memory and the type still."""
+    cdef int64_t[ROOM] room
+    cdef int64_t numel = 1
     cdef DLTensor now
-    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>owner, &now) != 0:
+    cdef TypeMeta dtype
+    cdef int i
+    if not described(owner, &now, room):
         raise EnforceBufferError(
-            "The torch tensor that this memory came from has no memory any more.",
-            "Storage") from take_pending()
+            "The torch tensor that this memory came from has no memory any more.", "Storage")
     if <char*>now.data != begin_of(storage):
         raise EnforceBufferError(
             "The torch tensor that this memory came from was resized or given other memory "
             "after it was imported; the memory is gone. Import it again.", "Storage",
             condition="tensor.data_ptr() as at import")
+    if flags_of(storage) & RETAINED:
+        return 0            # `owner` is of bytes
+    dtype = <TypeMeta>storage_type(storage)
+    if memcmp(&now.dtype, &dtype.c_dlpack, sizeof(DLDataType)) != 0:
+        raise EnforceBufferError(
+            f"The torch tensor that this memory came from had elements of {dtype} at import and "
+            f"has {str(owner.dtype).removeprefix('torch.')} now. Import it again.", "Storage",
+            condition="tensor.dtype as at import")
+    for i in range(now.ndim):
+        numel *= now.shape[i]
+    if numel * dtype.itemsize < nbytes_of(storage):
+        # other memory may lie at the address of the former, and be less
+        _verify(storage, owner, untyped_storage(owner))
     return 0
 
 

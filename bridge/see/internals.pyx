@@ -120,6 +120,8 @@ def hidden_tensors(TensorImpl impl):
     found = set()
     if impl_flags(impl) & OWN_ORIGIN:
         found.add(id(origin_of(impl)))
+    if storage is not None and storage.base is not None:
+        found.add(id(storage.base))
     if storage is not None and (
             flags_of(storage) & RETAINED or not flags_of(storage) & BORROWED):
         found.add(id(c_owner_of(storage)))      # created to retain a framework's storage
@@ -132,7 +134,7 @@ def caches_torch_tensor(TensorImpl impl):
     owner = None if storage is None else c_owner_of(storage)
     if type(owner) is DataPtr and (<DataPtr>owner).memory is not None:
         return False            # the tensor refers to the framework's own storage
-    return (impl_flags(impl) & OWN_ORIGIN) != 0
+    return storage is not None and storage.base is not None
 
 
 def live_instances(classes):

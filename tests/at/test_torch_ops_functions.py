@@ -133,7 +133,7 @@ def test_out_that_is_too_small_stays_as_it_is(device: str) -> None:
     """Torch would give it other memory, in which the tensor's elements are not."""
     ours = at.ones(2, 3, device=device)
     whole = at.zeros(2, 3, device=device)
-    for target in (at.zeros(3, device=device), whole[0], at.empty(0, device=device)):
+    for target in (at.zeros(3, device=device), whole[1], at.empty(0, device=device)):
         target.fill_(7)
         with pytest.raises(RuntimeError, match="not resizable"):
             at.mul(ours, 2, out=target)
@@ -142,7 +142,17 @@ def test_out_that_is_too_small_stays_as_it_is(device: str) -> None:
         with pytest.raises(RuntimeError, match="not resizable"):
             torch.resize_as_(target, ours)
         assert target.tolist() == [7] * target.numel()
-    assert whole.tolist() == [[7] * 3, [0] * 3]
+    assert whole.tolist() == [[0] * 3, [7] * 3]
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements")
+def test_out_grows_into_its_storage_as_a_view_of_torch_does() -> None:
+    whole, theirs = at.zeros(2, 3), torch.zeros(2, 3)
+    target, expected = whole[0], theirs[0]
+    at.mul(at.ones(2, 3), 2, out=target)
+    torch.mul(torch.ones(2, 3), 2, out=expected)
+    assert target.tolist() == expected.tolist()
+    assert whole.tolist() == theirs.tolist()
 
 
 @pytest.mark.filterwarnings("ignore:An output with one or more elements")

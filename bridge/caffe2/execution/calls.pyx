@@ -5,9 +5,10 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from libc.stdint cimport int64_t
 
 from bridge.dlpack.abi cimport DLTensor
-from bridge.exchange.torch_api cimport described, torch_c, torch_type
+from bridge.exchange.torch_api cimport ROOM, described, torch_type
 
 cdef extern from "Python.h":
     object PyObject_Call(object function, object arguments, PyObject* keywords)
@@ -27,11 +28,10 @@ cdef class Memory:
 cdef Memory memory_of(object tensor):
     """Return the memory of a row-major tensor; None if torch does not say where it is."""
     cdef Memory memory = Memory.__new__(Memory)
+    cdef int64_t[ROOM] room
     cdef DLTensor now
     cdef int i
-    if torch_c.dlpack == NULL:      # before torch 2.10
-        return None
-    if not described(tensor, &now):
+    if not described(tensor, &now, room):
         return None
     memory.data = now.data
     memory.numel = 1

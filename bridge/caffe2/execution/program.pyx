@@ -47,7 +47,7 @@ from bridge.caffe2.execution.calls cimport Call
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 from bridge.c10.python_api cimport owned
 from bridge.dlpack.abi cimport DL_CPU, DLDataType, DLTensor
-from bridge.exchange.torch_api cimport described, torch_c
+from bridge.exchange.torch_api cimport ROOM, described, torch_c
 from bridge.exchange.torch_export cimport torch_operand
 
 cdef class Layout:
@@ -82,13 +82,11 @@ cdef bint has_layout(object tensor, Layout layout) except -1:
 
     Kernels rely on it: they have the sizes of the recording, and addresses.
     """
+    cdef int64_t[ROOM] room
     cdef DLTensor now
     cdef int64_t step = 1
     cdef int i
-    if torch_c.dlpack == NULL:      # before torch 2.10
-        return tensor.is_contiguous() and tensor.dtype is layout.dtype.torch \
-            and tuple(tensor.shape) == tuple([layout.sizes[i] for i in range(layout.ndim)])
-    if not described(tensor, &now):
+    if not described(tensor, &now, room):
         return False
     if now.ndim != layout.ndim \
             or memcmp(&now.dtype, &layout.dtype.c_dlpack, sizeof(DLDataType)) != 0:

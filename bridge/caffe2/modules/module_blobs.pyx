@@ -12,7 +12,7 @@ from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, device_type_of
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.tensor.tensor cimport wrap
 from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DLDataType, DLTensor
-from bridge.exchange.torch_api cimport described, torch_c, torch_type
+from bridge.exchange.torch_api cimport ROOM, described, torch_c, torch_type
 from bridge.exchange.torch_export cimport export_torch
 from bridge.exchange.torch_import cimport import_torch
 
@@ -97,13 +97,14 @@ cdef bint _is_plain(object tensor, bint with_grad) except -1:
 
 cdef bint _has_memory_of(object tensor, TensorImpl impl, bint may_be_negated) except -1:
     """Return whether `impl` is row-major and has the memory, type and sizes of a tensor."""
+    cdef int64_t[ROOM] room
     cdef DLTensor now
     cdef int64_t step = 1
     cdef bint is_single = True
     cdef int i
     if not impl.flags & CONTIGUOUS:
         return False
-    if not described(tensor, &now):
+    if not described(tensor, &now, room):
         return False
     if <char*>now.data != impl.storage.data or now.ndim != impl.ndim \
             or now.device.device_type != DL_CPU \

@@ -11,7 +11,7 @@ from bridge.c10.python_api cimport owned
 from bridge.caffe2.execution.calls cimport Call
 from bridge.caffe2.execution.torch_state cimport is_neutral, is_observed_now
 from bridge.dlpack.abi cimport DL_COMPLEX, DLTensor
-from bridge.exchange.torch_api cimport described, is_plain, torch_c
+from bridge.exchange.torch_api cimport ROOM, described, is_plain, torch_c
 
 cdef enum:
     MOST_DIMS = 8
@@ -65,10 +65,11 @@ def gradient_signature(
 
 
 cdef bint _describe(object tensor, int64_t* fields, bint* wants) except -1:
+    cdef int64_t[ROOM] room
     cdef DLTensor now
     cdef bint requires_grad
     cdef int i
-    if not is_plain(tensor) or not described(tensor, &now):
+    if not is_plain(tensor) or not described(tensor, &now, room):
         return False
     if now.ndim > MOST_DIMS or now.dtype.code == DL_COMPLEX \
             or owned(torch_c.is_neg(<PyObject*>tensor, NULL)):

@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""To torch, a Storage is one torch storage: every tensor of it that goes out is a view of that.
+
+So torch sees where its operands overlap, `as_strided` counts from one begin, and `torch.save` and
+`deepcopy` find out what is shared.
+
+The torch storage of a Storage is that of its *base*:
+
+    the memory is                       the base is
+    an imported torch tensor's          that tensor (`ctx`)
+    the same, retained                  a tensor of all of its storage, made here
+    of torch's allocator (CUDA)         the tensor that the DataPtr owns
+    anything else                       a tensor of all of the buffer, made here by DLPack
+
+A base that is made here is kept in `Storage.base` until the Storage gets another buffer. It stays
+inside: aliases of it go out.
+
+A view is made by ``as_strided`` (1.1 us) where the base has its type, else by ``set_``. torch
+dispatches both, so a mode or a transform that is active may turn the view into something else, and
+an operation that ran on the base may have changed it. What comes out is therefore compared with
+what was asked for, and made once more, without modes and from a new base, where it differs.
+"""
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int64_t, uintptr_t
+from libc.string cimport memcmp
+
+from bridge.c10.allocator cimport DataPtr
+from bridge.c10.python_api cimport Py_TYPE, owned, pointer, take_pending
+from bridge.c10.storage cimport (
+    BORROWED,
+    LENT,
+    READONLY,
+    Storage,
+    begin_of,
+    flags_of,
+    nbytes_of,
+    owner_of,
+    set_flags,
+)
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_impl, seen
+from bridge.c10.type_meta cimport TypeMeta, as_type
+from bridge.dlpack.abi cimport (
+    DL_COMPLEX,
+    DL_CPU,
+    DL_CUDA,
+    DL_CUDA_HOST,
+    DL_CUDA_MANAGED,
+    DL_ROCM_HOST,
+    DLDataType,
+    DLManagedTensorVersioned,
+    DLTensor,
+)
+from bridge.dlpack.capsule cimport call_deleter, new_capsule
+from bridge.exchange.dlpack_deleters cimport HELD, release_versioned
+from bridge.exchange.dlpack_export cimport export_legacy, export_versioned
+from bridge.exchange.torch_api cimport (
+    ROOM,
+    address_of,
+    described,
+    has_lazy_bit,
+    is_plain,
+    torch,
+    torch_c,
+    torch_type,
+    untyped_storage,
+)
+from bridge.exchange.torch_storage cimport torch_owner
+
+from bridge.exchange.torch_devices import lacks_memory, require_torch_device
+
+cdef TypeMeta _byte = as_type("uint8")
+
+
+@cython.critical_section
+cdef bint is_same_tensor(TensorImpl impl, object tensor) except -1:
+    """Return whether a torch.Tensor still has the sizes, the type and the memory of `impl`.
+
+    Its owner may have resized it, or given it other memory, another type or a lazy bit.
+    """
+    cdef int64_t[ROOM] room
+    cdef DLTensor now
+    cdef int i
+    if not described(tensor, &now, room):
+        return False            # whatever it is, that tensor has no memory now
+    if now.ndim != impl.ndim or memcmp(
+            &now.dtype, &impl.c_dtype.c_dlpack, sizeof(DLDataType)) != 0:
+        return False
+    for i in range(now.ndim):
+        if now.shape[i] != impl.c_sizes[i] or (
+                now.strides[i] != impl.c_strides()[i] and now.shape[i] > 1):
+            return False
+    if impl.c_numel and <char*>now.data != \
+            <char*>pointer(<void**>&impl.storage.data) + impl.offset * impl.c_dtype.itemsize:
+        return False
+    return not has_lazy_bit(tensor, now.dtype.code == DL_COMPLEX)
+
+
+cdef object torch_view(TensorImpl impl, bint inside):
+    """Return a torch.Tensor of the memory of `impl`, a view of the torch storage it lies in.
+
+    torch can hold its sizes, strides and elements. `inside`: the base itself may be returned, which
+    must not get out; else it is a new tensor. Raises BufferError: torch lacks the type or device.
+    """
+    cdef Storage storage
+    cdef uintptr_t address
+    cdef object dtype
+    cdef bint again = False
+    impl = seen(impl)
+    address = <uintptr_t>impl.data("to_torch")
+    storage = impl.storage
+    dtype = impl.c_dtype.torch
+    if storage.device_type != DL_CPU and torch_owner(storage) is None:
+        require_torch_device(storage.device_type, storage.device_index)
+    if impl.c_numel == 0 or dtype is None:
+        return taken_by_torch(impl)
+    while True:
+        base = _base(storage, impl)
+        if base is None:            # the memory cannot be a part of that torch storage
+            return taken_by_torch(impl)
+        if not again and base is storage.base and is_same_tensor(impl, base):
+            return base if inside else alias_of(base)
+        try:
+            tensor = _without_modes(impl, base, dtype, address) if again \
+                else _view(impl, base, dtype, address)
+        except _NotAView:
+            return taken_by_torch(impl)
+        except Exception:
+            if again:
+                raise
+            tensor = None
+        if tensor is not None and Py_TYPE(tensor) == torch_type() and is_same_tensor(impl, tensor):
+            return tensor
+        if again:
+            raise BufferError(
+                "torch gives a view of other memory here. Convert outside of torch's modes and "
+                "transforms.")
+        again = True
+        with cython.critical_section(storage):
+            if storage.base is base:
+                storage.base = None
+
+
+cdef object view_of(TensorImpl impl, object base=None):
+    """Return a new torch.Tensor of the memory of `impl`, in the torch storage of `base`.
+
+    None: one of its own. None is returned if its elements are not at multiples of their size there.
+    """
+    if base is None:
+        return taken_by_torch(impl)
+    impl = seen(impl)
+    try:
+        return _view(impl, base, impl.c_dtype.torch, <uintptr_t>impl.data("to_torch"))
+    except _NotAView:
+        return None
+
+
+class _NotAView(Exception):
+    """The elements do not lie at a multiple of their size in torch's storage."""
+
+
+cdef object _view(TensorImpl impl, object base, object dtype, uintptr_t address):
+    """Return a plain torch.Tensor of sizes, strides and type of `impl` at `address`."""
+    cdef int64_t[ROOM] room
+    cdef int64_t itemsize = impl.c_dtype.itemsize
+    cdef int64_t offset
+    cdef DLTensor now
+    sizes, strides = _tuple(impl.c_sizes, impl.ndim), _tuple(impl.c_strides(), impl.ndim)
+    if is_plain(base) and described(base, &now, room) and memcmp(
+            &now.dtype, &impl.c_dtype.c_dlpack, sizeof(DLDataType)) == 0 \
+            and not has_lazy_bit(base, now.dtype.code == DL_COMPLEX) and not base.is_inference():
+        offset = <int64_t>(address - <uintptr_t>now.data)
+        if offset % itemsize:
+            raise _NotAView
+        offset = <int64_t>base.storage_offset() + offset // itemsize
+        # not a view to autograd, so that nothing which happens to it reaches the base
+        return alias_of(base.as_strided(sizes, strides, offset))
+    untyped = untyped_storage(base)
+    offset = <int64_t>(address - address_of(untyped))
+    if offset % itemsize:
+        raise _NotAView
+    if torch.is_inference_mode_enabled():
+        # what is made in inference mode cannot be written outside of it
+        with torch.inference_mode(False):
+            return _set(untyped, dtype, offset // itemsize, sizes, strides)
+    return _set(untyped, dtype, offset // itemsize, sizes, strides)
+
+
+cdef object _set(object untyped, object dtype, int64_t offset, tuple sizes, tuple strides):
+    return torch.empty(0, dtype=dtype, device=untyped.device).set_(untyped, offset, sizes, strides)
+
+
+cdef object _without_modes(TensorImpl impl, object base, object dtype, uintptr_t address):
+    with torch.utils._python_dispatch._disable_current_modes(), torch._C.DisableTorchFunction(), \
+            torch._C._DisableFuncTorch():
+        return _view(impl, base, dtype, address)
+
+
+cdef tuple _tuple(const int64_t* values, int n):
+    cdef tuple found = PyTuple_New(n)
+    cdef object value
+    cdef int i
+    for i in range(n):
+        value = values[i]
+        Py_INCREF(value)
+        PyTuple_SET_ITEM(found, i, value)
+    return found
+
+
+cdef object alias_of(object tensor):
+    """Return another torch.Tensor over the same memory: ``tensor.data``.
+
+    torch's dispatcher does not see that, so it takes two thirds of the time of ``detach()``.
+    """
+    cdef PyObject* made
+    if torch_c.data == NULL:
+        return tensor.data
+    made = torch_c.data(<PyObject*>tensor, torch_c.data_closure)
+    if made == NULL:
+        error = take_pending()
+        if lacks_memory(error):
+            raise MemoryError(f"torch has no memory for a tensor: {error}") from error
+        raise error
+    return owned(made)
+
+
+cdef object _base(Storage storage, TensorImpl impl):
+    """Return a torch.Tensor whose storage has the memory of `storage`.
+
+    `impl`: a tensor of that Storage, which is checked.
+    """
+    cdef object owner, base
+    owner = owner_of(storage)
+    if torch_type() != NULL and isinstance(owner, <object>torch_type()):
+        return owner
+    base = storage.base
+    if base is not None:
+        if base.requires_grad:      # after an operation in place with such an operand
+            base = base.detach()
+            _keep(storage, owner, base)
+        return base
+    if type(owner) is DataPtr and (<DataPtr>owner).memory is not None:
+        return _lent_out(storage, (<DataPtr>owner).memory)
+    if torch.is_inference_mode_enabled():
+        with torch.inference_mode(False):       # as in `_view`
+            base = _made(storage, owner, impl)
+    else:
+        base = _made(storage, owner, impl)
+    _keep(storage, owner, base)
+    return base
+
+
+cdef object _lent_out(Storage storage, object memory):
+    """Return `memory`, the bridge's tensor of torch's allocator, from which views go out now."""
+    if not isinstance(memory, <object>torch_type()):
+        return None
+    if untyped_storage(memory).resizable():
+        with cython.critical_section(storage):
+            set_flags(storage, storage.flags | BORROWED)    # the receiver can resize it from now on
+    return memory
+
+
+cdef int _keep(Storage storage, object owner, object base) except -1:
+    with cython.critical_section(storage):
+        if storage.ctx is owner:        # another thread may have given it another buffer
+            storage.base = base
+    return 0
+
+
+cdef object _made(Storage storage, object owner, TensorImpl impl):
+    """Return a new base for memory that no torch.Tensor owns."""
+    cdef TensorImpl whole
+    cdef int64_t itemsize = impl.c_dtype.itemsize
+    cdef int64_t nbytes = nbytes_of(storage)
+    cdef int64_t n
+    cdef TypeMeta dtype
+    if isinstance(owner, torch.UntypedStorage):
+        dtype = _byte if len(owner) % itemsize else impl.c_dtype
+        return torch.empty(0, dtype=dtype.torch, device=owner.device).set_(owner)
+    if torch_c.dlpack != NULL and impl.flags & CONTIGUOUS and impl.offset == 0 \
+            and impl.c_numel * itemsize == nbytes:
+        return taken_by_torch(impl)
+    # before torch 2.10 a capsule carries fewer types
+    dtype = _byte if nbytes % itemsize or torch_c.dlpack == NULL else impl.c_dtype
+    n = nbytes // dtype.itemsize
+    whole = new_impl(storage, dtype)
+    whole.set_contiguous(&n, 1, n)
+    return taken_by_torch(whole)
+
+
+cdef object taken_by_torch(TensorImpl impl):
+    """Return a new torch.Tensor of the memory of `impl`, in a torch storage of its own."""
+    cdef DLManagedTensorVersioned* managed
+    cdef bint accepted
+    cdef void* out = NULL
+    if torch_c.dlpack == NULL:
+        # Before torch 2.10. Read-only memory gets here only if the caller said writable=True.
+        return torch.utils.dlpack.from_dlpack(new_capsule(export_legacy(impl, True), False))
+    managed = export_versioned(impl, 0, HELD)
+    managed.dl_tensor.device.device_type = _torch_device_type(
+        managed.dl_tensor.device.device_type)
+    accepted = torch_c.dlpack.managed_tensor_to_py_object_no_sync(managed, &out) == 0 \
+        and out != NULL
+    if not release_versioned(managed, accepted) and not accepted:
+        call_deleter(managed, True)
+    if not accepted:
+        error = take_pending()
+        if lacks_memory(error):
+            raise MemoryError(f"torch has no memory for a tensor: {error}") from error
+        reason = str(error).partition("\n")[0]      # the others are frames of C++
+        raise BufferError(
+            f"torch does not take a tensor of {impl.dtype()} on {impl.device()}: {reason}. "
+            "Convert it first, as with bridge.asarray(x, dtype='float32').") from error
+    return owned(<PyObject*>out)
+
+
+cdef int _torch_device_type(int device_type) noexcept:
+    """Return the device type that torch knows the memory by: page-locked memory is the CPU's."""
+    if device_type == DL_CUDA_HOST or device_type == DL_ROCM_HOST:
+        return DL_CPU
+    return DL_CUDA if device_type == DL_CUDA_MANAGED else device_type
+
+
+cpdef object torch_storage(Storage storage):
+    """Return the torch.UntypedStorage that has the memory; None if torch does not know it yet."""
+    cdef object owner = owner_of(storage)
+    if torch_type() == NULL:
+        return None
+    if isinstance(owner, torch.UntypedStorage):
+        return owner
+    base = torch_owner(storage)
+    if base is None:
+        base = storage.base
+    return None if base is None else untyped_storage(base)
+
+
+cdef int64_t lead_of_lent(Storage storage) except -1:
+    """Return how many bytes torch's storage has before the memory of a LENT Storage."""
+    if nbytes_of(storage) == 0:
+        return 0
+    storage.check()
+    return <int64_t>(<uintptr_t>begin_of(storage) - address_of(torch_storage(storage)))
+
+
+cpdef TensorImpl whole_storage(Storage storage, TypeMeta dtype):
+    """Return all of the torch storage that a LENT Storage is a part of, as a 1-d TensorImpl.
+
+    None: the Storage has all of it, or no framework's memory.
+    """
+    from bridge.exchange.torch_import import import_any_torch
+    cdef object untyped
+    cdef TensorImpl whole
+    if not flags_of(storage) & LENT or dtype.torch is None:
+        return None
+    untyped = torch_storage(storage)
+    if storage.lead() == 0 and <int64_t>len(untyped) == nbytes_of(storage):
+        return None
+    whole = import_any_torch(torch.empty(0, dtype=dtype.torch, device=untyped.device).set_(untyped))
+    if flags_of(storage) & READONLY:
+        set_flags(whole.storage, flags_of(whole.storage) | READONLY)
+    return whole
