@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from bridge.at.tensor import Tensor
 from bridge.c10.copy import reported_copy
 from bridge.c10.reports import ASKED, report_copy
@@ -21,6 +23,20 @@ if TYPE_CHECKING:
 __all__ = ["export_to"]
 
 
+# Exporters may call others, of the same library for parts of a tensor.
+_MAX_NESTED = 32
+
+
+class _Running(threading.local):
+    """The exporters that run in this thread, the outermost first, and what each exports."""
+
+    def __init__(self) -> None:
+        self.exports: list[tuple[Adapter, TensorImpl]] = []
+
+
+_running = _Running()
+
+
 def export_to(adapter: Adapter, x: Any, copy: bool | None) -> Any:
     """Return the library's object of the memory of `x`; see bridge.convert.
 
@@ -35,6 +51,8 @@ def export_to(adapter: Adapter, x: Any, copy: bool | None) -> Any:
     copy = remaining_copy(x, impl, copy)
     if copy is True:
         impl = reported_copy(impl, ASKED, "convert")
+    _refuse_endless(adapter, impl)
+    _running.exports.append((adapter, impl))
     try:
         exported = adapter.exporter(Tensor._wrap(impl))
     except (BufferError, ImportError, MemoryError):
@@ -46,9 +64,25 @@ def export_to(adapter: Adapter, x: Any, copy: bool | None) -> Any:
             f"{type(error).__name__}: {reason}. Convert it first, as with "
             "bridge.asarray(x, dtype='float32')."
         ) from error
+    finally:
+        _running.exports.pop()
     if copy is not True and must_prove(copy) and not _is_shared(impl, exported):
         _report(adapter.name, impl, copy)
     return exported
+
+
+def _refuse_endless(adapter: Adapter, impl: TensorImpl) -> None:
+    """Raise BufferError if the exporter is at work on `impl`, or too many exporters are at work."""
+    exports = _running.exports
+    again = any(other is adapter and memory is impl for other, memory in exports)
+    if not again and len(exports) < _MAX_NESTED:
+        return
+    names = " and ".join(dict.fromkeys(other.name for other, _ in exports))
+    raise BufferError(
+        f"The exporter of {names} called convert(x, {adapter.name!r}) for the tensor that it was "
+        f"given{'' if again else f', {_MAX_NESTED} times in a row'}. An exporter makes the "
+        "library's object itself."
+    )
 
 
 def _is_shared(impl: TensorImpl, exported: Any) -> bool:

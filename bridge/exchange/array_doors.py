@@ -95,6 +95,8 @@ def _imported(array: Any, x: Any, copy: bool | None, reason: str | None) -> Tens
 def _array(x: Any) -> numpy.ndarray[Any, Any]:
     try:
         array: numpy.ndarray[Any, Any] = numpy.asanyarray(x)
+    except BufferError:  # of an inner door, which says more
+        raise
     except Exception as error:
         raise BufferError(
             f"{type(x).__name__}.__array__ does not return an array: {reason_of(error)}"

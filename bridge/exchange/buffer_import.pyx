@@ -26,7 +26,7 @@ from bridge.dlpack.abi cimport (
     DL_UINT,
     DLDataType,
 )
-from bridge.exchange.numpy cimport import_array, numpy_loaded
+from bridge.exchange.numpy cimport import_array, numpy_generic_type, numpy_loaded
 
 cdef extern from "Python.h":
     int get_buffer "PyObject_GetBuffer"(object, Py_buffer*, int)
@@ -133,6 +133,13 @@ cdef TensorImpl import_buffer(object x, object copy):
     Raises BufferError: no buffer, no element type, or ``copy=False`` and a copy is needed.
     """
     cdef TensorImpl impl
+    # the buffers of NumPy's scalars of times and strings do not describe their type
+    if numpy_loaded() and isinstance(x, numpy_generic_type) and x.dtype.kind not in "biufc":
+        if copy is False:
+            raise BufferError(
+                f"A scalar of {x.dtype!r} has no memory to share. Allow a copy with copy=None.")
+        import numpy
+        return import_array(numpy.asarray(x), None)
     try:
         view = PyMemoryView_FromObject(x)
     except (BufferError, TypeError, ValueError) as error:

@@ -23,7 +23,6 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport malloc
 
-from bridge.c10.python_api cimport drop_reference
 from bridge.dlpack.abi cimport DLManagedTensor, DLManagedTensorVersioned
 
 cdef extern from "Python.h":
@@ -58,6 +57,42 @@ cdef extern from *:
         __atomic_store_n(&bridge_closing, 1, __ATOMIC_SEQ_CST);
         for (int i = 0; i < 2000 && __atomic_load_n(&bridge_dropping, __ATOMIC_SEQ_CST); ++i)
             usleep(500);
+    }
+
+    /* Drop a reference, with the GIL. The owner may own such a tensor itself, and so on: from some
+       depth on, owners wait in a list for the outermost call, so that the stack is enough. */
+    enum { MAX_DROPS = 32 };
+    static __thread int bridge_drops = 0;
+    static __thread PyObject *bridge_waiting = NULL;
+    static int bridge_postpone(PyObject *owner) {
+        PyObject *kind, *error, *trace;
+        int done;
+        PyErr_Fetch(&kind, &error, &trace);
+        if (bridge_waiting == NULL) bridge_waiting = PyList_New(0);
+        done = bridge_waiting != NULL && PyList_Append(bridge_waiting, owner) == 0;
+        PyErr_Restore(kind, error, trace);
+        return done;
+    }
+    static void bridge_drop(PyObject *owner) {
+        Py_ssize_t n;
+        if (bridge_drops >= MAX_DROPS && bridge_postpone(owner)) {
+            Py_DECREF(owner);           /* the list has it */
+            return;
+        }
+        ++bridge_drops;
+        Py_DECREF(owner);
+        while (bridge_drops == 1 && bridge_waiting != NULL) {
+            n = PyList_GET_SIZE(bridge_waiting);
+            if (n == 0) {
+                Py_CLEAR(bridge_waiting);
+                break;
+            }
+            owner = PyList_GET_ITEM(bridge_waiting, n - 1);
+            Py_INCREF(owner);
+            (void)PyList_SetSlice(bridge_waiting, n - 1, n, NULL);      /* shrinks: cannot fail */
+            Py_DECREF(owner);
+        }
+        --bridge_drops;
     }
 
     enum { CONSUMED, HELD, IN_CAPSULE, DELETED };
@@ -99,6 +134,7 @@ cdef extern from *:
     int bridge_may_drop() nogil
     void bridge_dropped() nogil
     void bridge_close() nogil
+    void bridge_drop(PyObject*) nogil
     bint bridge_end(void* block, int64_t* use) nogil
     bint bridge_release(void* block, int64_t* use, bint accepted) nogil
 
@@ -122,10 +158,10 @@ cdef void drop_owner(void* ctx) noexcept nogil:
     if PyGILState_Check():
         # True after finalisation of the interpreter, too
         if bridge_thread_state() != NULL:
-            drop_reference(<PyObject*>ctx)
+            bridge_drop(<PyObject*>ctx)
     elif Py_IsInitialized() and bridge_may_drop():
         with gil:
-            drop_reference(<PyObject*>ctx)
+            bridge_drop(<PyObject*>ctx)
         bridge_dropped()
     # else: leak, since nothing else is safe
 

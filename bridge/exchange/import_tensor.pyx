@@ -32,11 +32,11 @@ from bridge.exchange.arrow_import cimport import_arrow
 from bridge.exchange.buffer_import cimport fast_import_buffer, import_buffer
 from bridge.exchange.dlpack_import cimport adopt_managed
 from bridge.exchange.fresh_memory cimport as_copy, is_same, keeping, must_prove
+from bridge.exchange.nested_imports cimport begin, depth, end, end_to
 from bridge.exchange.numpy cimport (
     import_array,
     numpy_loaded,
     numpy_array_type,
-    numpy_generic_type,
     numpy_type,
 )
 from bridge.exchange.dlpack_producers cimport (
@@ -75,6 +75,7 @@ cdef enum:
     NOTHING = 14
     HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
     MAX_FAST = 8
+    MAX_CHAIN = 32
 
 # class -> protocol; classes of Python are held weakly, so that they can be collected
 cdef object _protocols = WeakKeyDictionary()
@@ -165,15 +166,62 @@ cdef TensorImpl _by_importer(object adapter, object x, object copy):
     None if it returns `x`. See bridge.exchange.fresh_memory.
     """
     cdef TensorImpl impl
-    found = _call_importer(adapter, x)
-    if found is x:
-        return None
-    impl = import_tensor(found, None, None if copy is True else copy)
-    if is_new(found, impl):
-        return impl
-    if must_prove(copy) and not is_same(impl, import_tensor(_call_importer(adapter, x))):
-        return as_copy(impl, x, copy)
-    return keeping(impl, x)
+    cdef list chain
+    cdef Py_ssize_t running = depth()
+    try:
+        chain = _call_importers(adapter, x)
+        if len(chain) == 1:
+            return None
+        found = chain.pop()
+        impl = _import_last(found, None if copy is True else copy)
+        if is_new(found, impl):
+            return impl
+        if must_prove(copy):
+            end_to(running)
+            if not is_same(impl, _import_last(_call_importers(adapter, x).pop(), None)):
+                return as_copy(impl, x, copy)
+    finally:
+        end_to(running)
+    for source in reversed(chain):
+        impl = keeping(impl, source)
+    return impl
+
+
+cdef list _call_importers(object adapter, object x):
+    """Return `x`, what its importer returns, what the importer of that returns, … (the last is not
+    imported by an importer, or is left to its own protocols). All but the last are running.
+    """
+    cdef list chain = [x]
+    while True:
+        begin(x)
+        found = _call_importer(adapter, x)
+        if found is x:
+            if len(chain) > 1:
+                end()
+            return chain
+        chain.append(found)
+        adapter = _importing_adapter(found)
+        if adapter is None:
+            return chain
+        if len(chain) > MAX_CHAIN:
+            from bridge.exchange.refusal import endless_importers
+            raise BufferError(endless_importers(chain, [_adapter(type(x)) for x in chain]))
+        x = found
+
+
+cdef object _importing_adapter(object x):
+    """Return the Adapter whose ``importer(x)`` is for `x`; None: another door is."""
+    adapter = _adapters.get(type(x))
+    if adapter is None and _protocol_of(x) == ADAPTER:
+        adapter = _adapter(type(x))
+    return None if adapter is None or adapter.import_takes_copy else adapter
+
+
+cdef TensorImpl _import_last(object found, object copy):
+    """Return the TensorImpl of what the last importer returned; it may have returned its object."""
+    if _importing_adapter(found) is None:
+        return import_tensor(found, None, copy)
+    return _by(_find_protocol(found, False), found, copy)
 
 
 cdef object _call_importer(object adapter, object x):
@@ -189,6 +237,11 @@ cdef object _call_importer(object adapter, object x):
 
 
 cdef TensorImpl _import_by_protocol(object x, object copy):
+    return _by(_protocol_of(x), x, copy)
+
+
+cdef int _protocol_of(object x) except -1:
+    """Return the protocol for the class of `x`, found or remembered."""
     cdef object cls = type(x)
     cdef int64_t generation
     cdef int protocol = _static_protocols.get(cls, UNKNOWN)
@@ -204,7 +257,7 @@ cdef TensorImpl _import_by_protocol(object x, object copy):
                 _static_protocols[cls] = protocol
             elif not isinstance(x, type):
                 _protocols[cls] = protocol
-    return _by(protocol, x, copy)
+    return protocol
 
 
 cdef TensorImpl _by(int protocol, object x, object copy):
@@ -218,14 +271,26 @@ cdef TensorImpl _by(int protocol, object x, object copy):
         return requested_copy(impl, "from_dlpack") if copy is True else impl
     if protocol == TABLE:
         return import_by_table(x, copy)
-    if protocol == DLPACK:
-        return import_by_method(x, copy)
     if protocol == CAPSULE:
         return adopt_managed(consume_capsule(x), 0, copy)
-    if protocol == BUFFER:
-        return _by_buffer(x, copy)
     if protocol == ADAPTER:
         return _by_adapter(_adapter(type(x)), x, copy)
+    if protocol == BUFFER and not type(x).__flags__ & HEAP_TYPE:
+        return import_buffer(x, copy)
+    begin(x)
+    try:
+        impl = _by_code_of(protocol, x, copy)
+    finally:
+        end()
+    return _by_offer(x, copy) if impl is None else impl
+
+
+cdef TensorImpl _by_code_of(int protocol, object x, object copy):
+    """Import `x` by a protocol that may be Python code; None: it has none after all."""
+    if protocol == DLPACK:
+        return import_by_method(x, copy)
+    if protocol == BUFFER:
+        return import_buffer(x, copy)
     if protocol == ARROW:
         return import_arrow(x, copy)
     if protocol == NOTHING:
@@ -242,7 +307,7 @@ cdef TensorImpl _by_slow_door(int protocol, object x, object copy):
             protocol = _find_protocol(x, False, CUDA)
             if protocol == NOTHING:
                 return _by_object(x, copy, CUDA)
-            return _by(protocol, x, copy)
+            return _by_code_of(protocol, x, copy)
         impl = import_cuda_interface(x, interface)
     elif protocol == CAPSULES:
         return import_capsule_method(x, copy)
@@ -260,25 +325,32 @@ cdef TensorImpl _by_slow_door(int protocol, object x, object copy):
 
 
 cdef TensorImpl _by_object(object x, object copy, int after=UNKNOWN):
-    """Import `x` by attributes of its own that its class lacks; `after`: behind this protocol.
+    """Import `x` by attributes of its own that its class lacks; None: it has none.
 
-    Raises TypeError: it has none.
+    `after`: behind this protocol.
     """
-    cdef int protocol = NOTHING
     if not isinstance(x, type):
         for name, door in _DOORS:
             if door > after and _has_own(x, name):
-                protocol = door
-                break
-    if protocol != NOTHING:
-        return _by(protocol, x, copy)
+                return _by_code_of(door, x, copy)
+    return None
+
+
+cdef TensorImpl _by_offer(object x, object copy):
+    """Import `x`, which has no door, by the adapter that a package offers.
+
+    Raises TypeError: none does.
+    """
     called, failures = call_all()
-    if called:
-        adapter = _adapter(type(x))
-        if adapter is not None:
-            return _by_adapter(adapter, x, copy)
+    adapter = _adapter(type(x)) if called else None
+    if adapter is not None:
+        return _by_adapter(adapter, x, copy)
     from bridge.exchange.refusal import no_memory
-    raise TypeError(f"{no_memory(x, has_door)} {failures}".rstrip())
+    begin(x)
+    try:
+        raise TypeError(f"{no_memory(x, has_door)} {failures}".rstrip())
+    finally:
+        end()
 
 
 cdef bint _has_own(object x, str name) except -1:
@@ -425,14 +497,3 @@ cdef TensorImpl _alias_of(TensorImpl impl):
     if not impl.flags & OWN_ORIGIN:
         out.origin = impl.origin
     return out
-
-
-cdef TensorImpl _by_buffer(object x, object copy):
-    # the buffers of NumPy's scalars of times and strings do not describe their type
-    if numpy_loaded() and isinstance(x, numpy_generic_type) and x.dtype.kind not in "biufc":
-        if copy is False:
-            raise BufferError(
-                f"A scalar of {x.dtype!r} has no memory to share. Allow a copy with copy=None.")
-        import numpy
-        return import_array(numpy.asarray(x), None)
-    return import_buffer(x, copy)

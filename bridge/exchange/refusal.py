@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["no_memory", "reason_of"]
+    from bridge.exchange.registry import Adapter
+
+__all__ = ["endless_importers", "no_memory", "reason_of"]
 
 # Attributes by which libraries give access to the memory of an object, in order of preference.
 _ATTRIBUTES = ("data", "values", "value", "planes", "array", "tensor", "buffer")
@@ -70,6 +72,21 @@ def reason_of(error: BaseException) -> str:
     """
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(" :") if lines else type(error).__name__
+
+
+def endless_importers(chain: list[Any], adapters: list[Adapter]) -> str:
+    """Return why objects, each returned by the importer of the one before, are refused."""
+    names = list(dict.fromkeys(type(x).__name__ for x in chain[1:]))
+    libraries = list(dict.fromkeys(adapter.name for adapter in adapters))
+    if len(libraries) == 1:
+        found = f"The importer of {libraries[0]}"
+    else:
+        found = f"The importers of {' and '.join(libraries)}"
+    return (
+        f"{found} returned another {', another '.join(names)}, {len(chain) - 1} times in a row. An "
+        "importer returns something that has the memory, or its argument, to leave it to its own "
+        "protocols."
+    )
 
 
 def _ways_in(x: Any, has_door: Callable[[Any], bool]) -> Iterator[str]:
