@@ -22,6 +22,11 @@ cdef class CallableAttribute:
         _require_owner(self, obj)
         return self.read(obj)
 
+    def __set__(self, obj, value):
+        # (torch.compile takes what has no __set__ for a plain function)
+        raise AttributeError(
+            f"The attribute {self.__name__!r} of {self.owner.__name__!r} objects cannot be set.")
+
     @property
     def __doc__(self):
         return self.doc

@@ -205,7 +205,7 @@ cdef list _call_importers(object adapter, object x):
             return chain
         if len(chain) > MAX_CHAIN:
             from bridge.exchange.refusal import endless_importers
-            raise BufferError(endless_importers(chain, [_adapter(type(x)) for x in chain]))
+            raise BufferError(endless_importers(chain, [_adapter(type(x)).name for x in chain]))
         x = found
 
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from bridge.exchange.registry import Adapter
-
 __all__ = ["endless_importers", "no_memory", "reason_of"]
 
 # Attributes by which libraries give access to the memory of an object, in order of preference.
@@ -74,10 +72,10 @@ def reason_of(error: BaseException) -> str:
     return lines[0].rstrip(" :") if lines else type(error).__name__
 
 
-def endless_importers(chain: list[Any], adapters: list[Adapter]) -> str:
+def endless_importers(chain: list[Any], libraries: list[str]) -> str:
     """Return why objects, each returned by the importer of the one before, are refused."""
     names = list(dict.fromkeys(type(x).__name__ for x in chain[1:]))
-    libraries = list(dict.fromkeys(adapter.name for adapter in adapters))
+    libraries = list(dict.fromkeys(libraries))
     if len(libraries) == 1:
         found = f"The importer of {libraries[0]}"
     else:

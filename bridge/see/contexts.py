@@ -49,6 +49,8 @@ class _Conversion:
         self.reasons: list[str] = []
 
 
+# The number of contexts that are open in the process; torch.compile's graphs are guarded by it.
+n_open = 0
 _chain: ContextVar[_Link | None] = ContextVar("bridge.see.chain", default=None)
 _current: ContextVar[_Conversion | None] = ContextVar("bridge.see.current", default=None)
 _counting = allocate_lock()
@@ -138,6 +140,7 @@ class _Context:
         self._link = None
 
     def _enter(self, log: AuditLog | None) -> None:
+        global n_open
         with _counting:
             if self._link is not None:
                 raise RuntimeError(
@@ -147,6 +150,7 @@ class _Context:
             _chain.set(link)  # fails without memory: before the rest, which cannot
             self._link = link
             reports.count(1)
+            n_open += 1
 
     def __exit__(
         self,
@@ -154,6 +158,7 @@ class _Context:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        global n_open
         link = self._link
         if link is None:
             return
@@ -163,6 +168,7 @@ class _Context:
                 return
             self._link = None
             reports.count(-1)
+            n_open -= 1
         innermost = _chain.get()
         while innermost is not None and not innermost.alive:
             innermost = innermost.outer
