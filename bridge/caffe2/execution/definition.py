@@ -28,6 +28,7 @@ class Definition(DefinitionCore):
     """The fields of an OperatorDef, copied.
 
     type, name, engine, debug_info: strings, empty by default. inputs, outputs: names of blobs.
+    control_inputs: names of blobs that must be written before, although they are not read.
     arguments: the values of each argument by its name. device: where the operator runs.
     kind: the name of the device type. random_seed: from the device option, or None. data: the bytes
     of the message.
@@ -40,6 +41,7 @@ class Definition(DefinitionCore):
 
     __slots__ = (
         "arguments",
+        "control_inputs",
         "data",
         "debug_info",
         "engine",
@@ -53,6 +55,7 @@ class Definition(DefinitionCore):
     name: str
     engine: str
     debug_info: str
+    control_inputs: tuple[str, ...]
     arguments: dict[str, dict[str, Any]]
     kind: str
     random_seed: int | None
@@ -71,9 +74,9 @@ class Definition(DefinitionCore):
         self.debug_info = message.debug_info
         self.inputs = tuple(message.input)
         self.outputs = tuple(message.output)
-        check_text(
-            message, (self.type, self.name, self.engine, *self.inputs, *self.outputs), caller
-        )
+        self.control_inputs = tuple(message.control_input)
+        names = (*self.inputs, *self.outputs, *self.control_inputs)
+        check_text(message, (self.type, self.name, self.engine, *names), caller)
         self.arguments = values_of(message)
         option = net_device
         if message.HasField("device_option"):

@@ -2,10 +2,11 @@
 """Running operators of a net in several threads, those that do not depend on each other at once.
 
 An operator waits for the last one that wrote a blob which it reads or writes, and for all that read
-a blob which it writes. So each reads what it would read in the order of the net. Operators with
-nets as arguments wait for all before them, and all after wait for them, since they may use any
-blob. Operators that draw random numbers keep their order, so that they draw the same numbers. On a
-GPU all work on the streams that are current for the caller.
+a blob which it writes. So each reads what it would read in the order of the net. A blob that is a
+control input counts as read. Operators with nets as arguments wait for all before them, and all
+after wait for them, since they may use any blob. Operators that draw random numbers keep their
+order, so that they draw the same numbers. On a GPU all work on the streams that are current for the
+caller.
 
 Operators of which each is the only successor of the one before are run as one chain.
 Follows caffe2/core/net_async_scheduling.cc and net_async_tracing, PyTorch 1.8.1, in what runs when.
@@ -51,11 +52,12 @@ def _predecessors(definitions: Sequence[Definition]) -> list[set[int]]:
         if _is_random(definition):
             before |= {random} - {-1}
             random = i
-        for name in (*definition.inputs, *definition.outputs):
+        read = (*definition.inputs, *definition.control_inputs)
+        for name in (*read, *definition.outputs):
             before |= {writer[name]} if name in writer else set()
         for name in definition.outputs:
             before.update(readers.get(name, ()))
-        for name in definition.inputs:
+        for name in read:
             readers.setdefault(name, []).append(i)
         for name in definition.outputs:
             writer[name] = i

@@ -54,6 +54,36 @@ def test_independent_operators_run_at_once(kind: str) -> None:
     assert len(meeting.threads) >= 2
 
 
+@pytest.mark.parametrize("kind", [*TYPES, "simple", "compiled"])
+def test_control_inputs_order_operators(kind: str) -> None:
+    made: list[str] = []
+    begun = threading.Event()
+
+    def slow(inputs: Any, outputs: Any) -> None:
+        begun.wait(0.2)  # an operator that does not wait for this one sets it
+        made.append("a")
+
+    def control(inputs: Any, outputs: Any) -> None:
+        made.append("b")
+        begun.set()
+
+    def overwrite(inputs: Any, outputs: Any) -> None:
+        made.append("c")
+        begun.set()
+
+    workspace.FeedBlob("x", np.ones(1, np.float32))
+    net = core.Net("net")
+    net.Proto().type, net.Proto().num_workers = kind, 3
+    net.Python(slow)([], ["a"])
+    net.Python(control)(["x"], ["b"], control_input=["a", "fed"])
+    net.Python(overwrite)([], ["a"])  # after what waits for the former value
+    workspace.CreateNet(net)
+    for _ in range(3):
+        begun.clear()
+        workspace.RunNet(net)
+    assert made == ["a", "b", "c"] * 3
+
+
 def test_no_more_operators_at_once_than_workers() -> None:
     lock, now, most = threading.Lock(), [0], [0]
 
