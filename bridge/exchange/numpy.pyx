@@ -186,6 +186,9 @@ def _why_not(dtype):
                 "view('uint8').")
     if kind in "Mm":
         return "DLPack has no times. Use view('int64')."
+    if dtype.names == ("float0",):
+        return ("JAX's float0 is the type of the gradient of integers, which has no values: it is "
+                "zero everywhere. Use numpy.zeros(x.shape).")
     if dtype.names is not None:
         return "their elements are structures. Use one field, as in array['name']."
     if kind in "fc":

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 TYPE_CHECKING = False
@@ -41,6 +41,13 @@ def no_memory(x: Any, has_door: Callable[[Any], bool]) -> str:
     if isinstance(x, type):
         return f"The class {x.__name__!r} itself (not an object of it) has no tensor's memory."
     subject = f"An object of type {type(x).__module__}.{type(x).__qualname__}"
+    entry = _entry_of(x, has_door)
+    if entry is not None:
+        joined = " bridge.asarray copies them into one." if isinstance(x, (list, tuple)) else ""
+        return (
+            f"{subject} is not a tensor, but holds tensors. Use bridge.convert(x, 'numpy'), which "
+            f"converts each of them, or give one, as {entry}.{joined}"
+        )
     if isinstance(x, (bool, int, float, complex, str)) or (
         isinstance(x, Sequence) and not has_door(x)
     ):
@@ -59,6 +66,22 @@ def no_memory(x: Any, has_door: Callable[[Any], bool]) -> str:
         f"{subject} has no tensor's memory: none of DLPack, a buffer, an array interface, Arrow's "
         f"C data interface and __array__, and no importer is registered for it. {advice}"
     )
+
+
+def _entry_of(x: Any, has_door: Callable[[Any], bool]) -> str | None:
+    """Return how a tensor in a list, dict or TensorDict is written; None: `x` holds none."""
+    if isinstance(x, Mapping) or type(x).__module__.partition(".")[0] == "tensordict":
+        with suppress(Exception):  # of any library; what fails is no way in
+            for key, value in x.items():
+                if has_door(value) or _entry_of(value, has_door) is not None:
+                    return f"x[{key!r}]"
+    elif isinstance(x, (list, tuple)):
+        for i, value in enumerate(x):
+            if isinstance(value, (list, tuple)):
+                return None
+            if has_door(value) or (isinstance(value, Mapping) and _entry_of(value, has_door)):
+                return f"x[{i}]"
+    return None
 
 
 def reason_of(error: BaseException) -> str:

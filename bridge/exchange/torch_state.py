@@ -21,6 +21,7 @@ __all__ = [
     "require_whole_bytes",
     "is_placeholder",
     "why_not",
+    "why_not_subclass",
 ]
 
 
@@ -101,8 +102,45 @@ def require_whole_bytes(tensor: Any) -> None:
         )
 
 
+# Subclasses of torch.Tensor that hold other tensors: what they are, and the calls that give one.
+_SUBCLASSES = {
+    "DTensor": "is distributed over processes. Use tensor.to_local() for the part of this process, "
+    "or tensor.full_tensor() for all of it",
+    "AsyncCollectiveTensor": "is still on its way from other processes. Use tensor.wait()",
+    "MaskedTensor": "has a mask besides its values. Use tensor.get_data() and "
+    "tensor.get_mask(), or tensor.to_tensor(value)",
+}
+_FAKE = (
+    "A fake tensor has sizes and no data. torch.export traces the bridge's functions under "
+    "strict=True; what needs values goes into a custom operator (torch.library.custom_op)."
+)
+
+
+def why_not_subclass(tensor: Any) -> str | None:
+    """Return why a subclass that holds other tensors has no memory; None: it is none of those."""
+    cls = type(tensor)
+    names = [base.__name__ for base in cls.__mro__]
+    if "FakeTensor" in names:
+        return _FAKE
+    for name, text in _SUBCLASSES.items():
+        if name in names:
+            return f"A {cls.__name__} {text}."
+    own = cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+    if own and cls.dequantize is not torch.Tensor.dequantize:
+        return (
+            f"A {cls.__name__} is quantised, and its values are computed. Use tensor.dequantize()."
+        )
+    if not torch.utils._python_dispatch.is_traceable_wrapper_subclass(tensor):
+        return None
+    parts = ", ".join(f"tensor.{name}" for name in tensor.__tensor_flatten__()[0])
+    return f"A {cls.__name__} consists of other tensors. Convert them: {parts}."
+
+
 def why_not(tensor: Any, error: BaseException | None) -> str:
     """Return why a tensor has no memory to exchange; `error` is what torch raised."""
+    reason = why_not_subclass(tensor)
+    if reason is not None:
+        return reason
     with torch._C.DisableTorchFunctionSubclass():
         if tensor.is_nested:
             return "A nested tensor consists of several tensors; exchange each of tensor.unbind()."
@@ -120,8 +158,6 @@ def why_not(tensor: Any, error: BaseException | None) -> str:
             return "A meta tensor has sizes and no data."
     if _is_bits(tensor.dtype):
         return _BITS.format(dtype=tensor.dtype)
-    if type(tensor).__name__ == "FakeTensor":
-        return "A fake tensor has sizes and no data."
     if is_placeholder(tensor):
         return (
             "Inside torch.func transforms (vmap, grad, functionalize) and tracing a tensor "

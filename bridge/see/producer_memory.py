@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 
 from bridge.c10.errors import EnforceNotMet
+from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.arrow_import import is_reader
 from bridge.exchange.fresh_memory import FreshMemoryError, ScatteredMemoryError
 from bridge.exchange.import_tensor import import_tensor
@@ -41,7 +42,7 @@ def producer_memory(x: Any) -> TensorMemory:
         refusal = BufferError(f"A {kind} is read once, so its memory is not looked at.")
     elif not opaque:
         try:
-            impl = import_tensor(x, None, False)
+            impl = _imported(x)
         except BufferError as error:
             refusal = error
     if impl is None:
@@ -54,6 +55,23 @@ def producer_memory(x: Any) -> TensorMemory:
         memory.chain.extend(owner_links(x.obj))
         memory.set_owner()
     return memory
+
+
+def _imported(x: Any) -> TensorImpl:
+    """Return the TensorImpl of `x`, without a copy; a tensor that requires grad is detached.
+
+    Raises BufferError: its memory cannot be shared.
+    """
+    try:
+        return import_tensor(x, None, False)
+    except BufferError:
+        inner = getattr(x, "value", None) if "Variable" in type(x).__name__ else x
+        if not callable(getattr(type(inner), "detach", None)):
+            raise
+        detached = inner.detach()
+        if detached is x:
+            raise
+        return import_tensor(detached, None, False)
 
 
 def _described(x: Any, kind: str, refusal: BufferError | None) -> TensorMemory:
@@ -77,9 +95,22 @@ def _described(x: Any, kind: str, refusal: BufferError | None) -> TensorMemory:
         _find_packed(x, memory)
     dtype = _dtype_of(x)
     memory.dtype = None if dtype is None else str(getattr(dtype, "name", dtype))
+    if isinstance(refusal, FreshMemoryError):
+        _describe_copy(memory, x)
     memory.chain = [{"kind": kind, "sizes": memory.sizes, "dtype": memory.dtype}]
     memory.owner = kind
     return memory
+
+
+def _describe_copy(memory: TensorMemory, x: Any) -> None:
+    """Set what is known of the copies that `x` hands out: sizes, type and device."""
+    try:
+        impl = import_tensor(x, None, None)
+    except (BufferError, TypeError):
+        return
+    memory.sizes = list(impl.sizes())
+    memory.dtype, memory.itemsize = impl.dtype().name, impl.dtype().itemsize
+    memory.device = str(impl.device())
 
 
 def _dtype_of(x: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from bridge.exchange.torch_state import is_one_block, is_placeholder
+from bridge.exchange.torch_state import is_one_block, is_placeholder, why_not_subclass
 from bridge.see.tensor_memory import Block, TensorMemory, address_space, byte_range
 
 __all__ = ["torch_byte_range", "torch_memory", "torch_sizes"]
@@ -154,7 +154,8 @@ def _why_unknown(tensor: Any) -> tuple[str | None, bool]:
     except (RuntimeError, ValueError) as error:
         return f"torch does not reveal where the memory is: {error}", True
     if address == 0 and tensor.numel():
-        return "The tensor has no memory: its storage was freed or resized.", False
+        lost = "The tensor has no memory: its storage was freed or resized."
+        return why_not_subclass(tensor) or lost, False
     return None, False
 
 

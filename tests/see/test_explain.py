@@ -314,3 +314,23 @@ def test_a_wrapper_of_a_tensor_and_of_other_things() -> None:
     placed = Placed(inner, inner)
     assert "2 tensors" in str(bridge.explain(placed))
     assert bridge.shares_memory(placed, inner)
+
+
+def test_what_hands_out_copies_has_sizes_and_type() -> None:
+    class Copies:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return np.ones((2, 3), np.float32)
+
+    found = bridge.explain(Copies())
+    assert (found.sizes, found.dtype, found.nbytes) == ([2, 3], "float32", 24)
+    assert found.address is None and "new memory" in str(found.note)
+
+
+def test_a_paddle_tensor_that_requires_grad() -> None:
+    paddle = pytest.importorskip("paddle")
+    x = paddle.ones([3])
+    x.stop_gradient = False
+    found = bridge.explain(x)
+    assert (found.sizes, found.dtype, found.note) == ([3], "float32", None)
+    assert bridge.shares_memory(x, x) and bridge.shares_memory(x.detach(), x)
+    assert not bridge.shares_memory(x, paddle.ones([3]))
