@@ -48,6 +48,7 @@ from bridge.exchange.torch_export cimport export_torch
 
 # It says what they are called, and loads none.
 import bridge.libraries  # no-cython-lint
+from bridge.c10.array_ref import Shape
 from bridge.c10.errors import EnforceTypeError
 from bridge.c10.reports import ASKED as _ASKED
 from bridge.pickling import reduced
@@ -103,7 +104,7 @@ cdef class Wrapper(Handle):
 
     @property
     def shape(self):
-        """The sizes as a tuple of ints."""
+        """The sizes as a tuple of ints; ``x.shape.numel()`` counts the elements, as in torch."""
         cdef TensorImpl impl = self.impl
         cdef tuple shape
         cdef object size
@@ -116,12 +117,12 @@ cdef class Wrapper(Handle):
         read_sizes(impl, room, &sizes, &ndim)
         if sizes == NULL or PyTuple_GET_SIZE(shape) != ndim:
             # of many dimensions, or it was changed meanwhile: the garbage collector runs Python
-            return tuple(impl.sizes_view())
+            return Shape(impl.sizes_view())
         for i in range(ndim):
             size = sizes[i]
             Py_INCREF(size)                     # the tuple takes the reference
             PyTuple_SET_ITEM(shape, i, size)
-        return shape
+        return Shape(shape)
 
     def numel(self):
         """Return the number of elements."""
@@ -261,6 +262,16 @@ cdef class Wrapper(Handle):
         from bridge.exchange.array_function import call_numpy
         return call_numpy(func, args, kwargs)
 
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        """Return what a ufunc of NumPy gives for arrays of the same memory, which ``out=`` writes.
+
+        Raises EnforceNotMet: what is written is read-only.
+
+        Follows NEP 13.
+        """
+        from bridge.exchange.array_function import call_ufunc
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
     def __arrow_c_schema__(self):
         """Return a capsule of the ArrowSchema that `__arrow_c_array__` returns.
 
@@ -304,6 +315,23 @@ cdef class Wrapper(Handle):
                             Wrapper.__arrow_c_device_array__,
                             {"requested_schema": requested_schema})
         return arrow_device_array(self.impl, requested_schema)
+
+    def tobytes(self, order="C"):
+        """Return the elements as bytes, a copy: row-major, or column-major if `order` is ``"F"``.
+
+        ``"A"`` is column-major for a tensor that is so in memory. As ``numpy.ndarray.tobytes``.
+
+        Raises BufferError: as `numpy`.
+
+        >>> import bridge
+        >>> bridge.at.tensor([1, 2], dtype="uint8").tobytes()
+        b'\\x01\\x02'
+        """
+        if unlikely(is_observed()) and outermost():
+            return _watched(self, "tobytes", "bytes", Wrapper.tobytes, {"order": order})
+        array = export_array(self.impl, "tobytes")
+        report_copy(array.nbytes, "bytes are a copy")
+        return array.tobytes(order)
 
     def __bytes__(self):
         # bytes(x) would take a tensor of one int for a length
