@@ -114,7 +114,7 @@ def function(run: Run, name: str) -> Callable[..., Any]:
 
     Raises AttributeError: torch has none.
     """
-    found = _find(name) or _operator(name) or _as_function(name)
+    found = _find(name) or _built_in(name) or _as_function(name) or _operator(name)
     if found is None:
         raise AttributeError(f"bridge.at has no function {name!r}, nor has torch.")
     return for_tensors(run, name, found)
@@ -142,8 +142,8 @@ def _find(name: str) -> Callable[..., Any] | None:
     return None
 
 
-def _operator(name: str) -> Callable[..., Any] | None:
-    """Return ATen's operator of a name such as ``linalg_svd`` or ``_softmax_backward_data``."""
+def _built_in(name: str) -> Callable[..., Any] | None:
+    """Return torch's compiled function of a name such as ``linalg_svd``."""
     import torch
 
     if name.startswith("__"):
@@ -153,7 +153,14 @@ def _operator(name: str) -> Callable[..., Any] | None:
         found = getattr(place, name, None)
         if callable(found) and not isinstance(found, type):
             return found  # type: ignore[no-any-return]
-    found = getattr(torch.ops.aten, name, None)
+    return None
+
+
+def _operator(name: str) -> Callable[..., Any] | None:
+    """Return ATen's operator, of which some have no other function: ``native_dropout_backward``."""
+    import torch
+
+    found = None if name.startswith("__") else getattr(torch.ops.aten, name, None)
     return found if callable(found) else None
 
 

@@ -28,7 +28,7 @@ def test_metadata(shape: tuple[int, ...], dtype: str) -> None:
     assert isinstance(tensor.sizes(), c10.ArrayRef)
     assert isinstance(tensor.strides(), c10.ArrayRef)
     assert tensor.shape == shape
-    assert type(tensor.shape) is tuple
+    assert isinstance(tensor.shape, tuple)
     assert tensor.dim() == tensor.ndim == len(shape)
     assert tensor.numel() == expected.numel()
     assert tensor.itemsize() == expected.element_size()
