@@ -83,6 +83,30 @@ def _on_torch_loaded() -> None:
         names.setdefault(name, function)
 
 
+def _array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
+    """Return the namespace of the Python array API standard, 2024.12, over at.Tensor.
+
+    `api_version`: the version of the standard that the caller needs, at most 2024.12.
+
+    Raises ValueError: a version that the namespace does not have.
+
+    >>> from bridge import at
+    >>> xp = at.ones(2).__array_namespace__()
+    >>> xp.__array_api_version__, xp.sqrt(xp.asarray([4.0, 9.0])).tolist()
+    ('2024.12', [2.0, 3.0])
+    """
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(
+            f"at.Tensor has the array API standard up to 2024.12, and not {api_version!r}."
+        )
+    from bridge.at import array_api
+
+    return array_api
+
+
+_array_namespace.__name__ = "__array_namespace__"
+_array_namespace.__qualname__ = "Tensor.__array_namespace__"
+_install_one("__array_namespace__", _array_namespace)
 _install(_METHODS, _ATTRIBUTES)
 _call_on_torch_loaded(_on_torch_loaded)
 
