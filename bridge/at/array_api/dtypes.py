@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "KINDS", "NAMES", "astype", "can_cast", "finfo", "iinfo", "isdtype", "promoted", "result_type",
+    "KINDS", "NAMES", "SCALARS", "astype", "can_cast", "finfo", "iinfo", "isdtype", "promoted", "result_type",
 ]  # fmt: skip
 
+SCALARS = (bool, int, float, complex)
 _SIGNED = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 _REAL = ("float32", "float64")
@@ -72,8 +73,8 @@ def result_type(*arrays_and_dtypes: Any) -> TypeMeta:
     Raises ValueError: there is neither an array nor a type. TypeError: the types have no common
     one, in the standard or in torch.
     """
-    scalars = [one for one in arrays_and_dtypes if type(one) in (bool, int, float, complex)]
-    types = [_type_of(one) for one in arrays_and_dtypes if type(one) not in (bool, int, float, complex)]
+    scalars = [one for one in arrays_and_dtypes if isinstance(one, SCALARS)]
+    types = [_type_of(one) for one in arrays_and_dtypes if not isinstance(one, SCALARS)]
     if not types:
         raise ValueError("result_type takes at least one array or type.")
     found = functools.reduce(_common, types)
@@ -109,8 +110,9 @@ def _with_scalar(meta: TypeMeta, scalar: complex) -> TypeMeta:
 def can_cast(from_: Any, to: Any, /) -> bool:
     """Return whether the type, or that of the array, is promoted to `to` beside it."""
     source, target = _type_of(from_), as_type(to)
-    if promoted(source, target) is target:
-        return True
+    found = promoted(source, target)
+    if found is not None:
+        return found is target
     import torch
 
     if source.torch is None or target.torch is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import torch
 
-from bridge.at.array_api.running import SCALARS, agreed, on_memory
+from bridge.at.array_api.dtypes import SCALARS
+from bridge.at.array_api.running import agreed, on_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm",
-    "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve",
-    "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul",
+    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr",
+    "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 
@@ -52,6 +52,18 @@ def det(x: torch.Tensor, /) -> torch.Tensor:
 def diagonal(x: torch.Tensor, /, *, offset: int = 0) -> torch.Tensor:
     """Return views of the diagonals of matrices, `offset` above the main one."""
     return torch.diagonal(x, offset, -2, -1)
+
+
+@on_memory
+def eig(x: torch.Tensor, /) -> Any:
+    """Return the eigenvalues and eigenvectors of matrices, complex."""
+    return torch.linalg.eig(x)
+
+
+@on_memory
+def eigvals(x: torch.Tensor, /) -> torch.Tensor:
+    """Return the eigenvalues of matrices, complex."""
+    return torch.linalg.eigvals(x)
 
 
 @on_memory

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
-    "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis",
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis",
     "permute_dims", "repeat", "reshape", "roll", "squeeze", "stack", "tile", "unstack",
 ]  # fmt: skip
 
@@ -24,10 +24,18 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
     return x.expand(shape)
 
 
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the sizes that these broadcast to. Raises ValueError: they do not."""
+    try:
+        return tuple(torch.broadcast_shapes(*shapes))
+    except RuntimeError as error:
+        raise ValueError(f"The sizes {shapes} do not broadcast: {error}") from error
+
+
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
     """Return views of the arrays with the sizes that they broadcast to."""
-    shape = torch.broadcast_shapes(*[tuple(one.shape) for one in arrays])
-    return tuple([one.expand(tuple(shape)) for one in arrays])
+    shape = broadcast_shapes(*[one.shape for one in arrays])
+    return tuple([one.expand(shape) for one in arrays])
 
 
 def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:

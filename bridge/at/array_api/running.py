@@ -7,7 +7,7 @@ import functools
 
 import torch
 
-from bridge.at.array_api.dtypes import promoted
+from bridge.at.array_api.dtypes import SCALARS, promoted
 from bridge.at.tensor import torch_runner
 from bridge.c10.type_meta import as_type
 
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-__all__ = ["SCALARS", "agreed", "all_agreed", "axes_of", "on_memory"]
-
-SCALARS = (bool, int, float, complex)
+__all__ = ["agreed", "all_agreed", "axes_of", "on_memory"]
 
 
 def on_memory(function: Callable[..., Any]) -> Callable[..., Any]:

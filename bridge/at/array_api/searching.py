@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import torch
 
-from bridge.at.array_api.running import SCALARS, agreed, axes_of, on_memory
+from bridge.at.array_api.dtypes import SCALARS
+from bridge.at.array_api.running import agreed, axes_of, on_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "argmax", "argmin", "argsort", "nonzero", "searchsorted", "sort", "take", "take_along_axis",
+    "argmax", "argmin", "argsort", "isin", "nonzero", "searchsorted", "sort", "take", "take_along_axis",
     "where",
 ]  # fmt: skip
 
@@ -62,6 +63,13 @@ def nonzero(x: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
     if x.ndim == 0:
         raise ValueError("An array without dimensions has no indices.")
     return torch.nonzero(x, as_tuple=True)
+
+
+@on_memory
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> torch.Tensor:
+    """Return whether each element of `x1` is among those of `x2`; whether not, if `invert`."""
+    x1, x2 = agreed(x1, x2)
+    return torch.isin(x1, x2, invert=invert)
 
 
 @on_memory

@@ -20,6 +20,11 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _axes(x: torch.Tensor, axis: Axis) -> tuple[int, ...]:
+    """Return the axes to reduce. One element without dimensions may be reduced along axis 0."""
+    return () if x.ndim == 0 and axis in (0, -1) else axes_of(x, axis)
+
+
 def _one_axis(x: torch.Tensor, axes: tuple[int, ...]) -> torch.Tensor:
     """Return `x` with all of `axes` as one, the last."""
     kept = [axis for axis in range(x.ndim) if axis not in axes]
@@ -50,7 +55,7 @@ def sum(
     x: torch.Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False
 ) -> torch.Tensor:
     """Return the sums along `axis`; integers are summed as int64."""
-    axes, own = axes_of(x, axis), _summed_type(x, dtype)
+    axes, own = _axes(x, axis), _summed_type(x, dtype)
     if not axes:
         return x.to(own, copy=True)
     return torch.sum(x, axes, dtype=own, keepdim=keepdims)
@@ -61,7 +66,7 @@ def prod(
     x: torch.Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False
 ) -> torch.Tensor:
     """Return the products along `axis`; integers are multiplied as int64."""
-    axes, own = axes_of(x, axis), _summed_type(x, dtype)
+    axes, own = _axes(x, axis), _summed_type(x, dtype)
     if not axes:
         return x.to(own, copy=True)
     return _with_axes(torch.prod(_one_axis(x, axes), -1, dtype=own), axes, keepdims)
@@ -70,7 +75,7 @@ def prod(
 def _reduced(
     x: torch.Tensor, axis: Axis, keepdims: bool, reduce: Callable[..., torch.Tensor]
 ) -> torch.Tensor:
-    axes = axes_of(x, axis)
+    axes = _axes(x, axis)
     return reduce(x, axes, keepdim=keepdims) if axes else x.clone()
 
 
@@ -97,7 +102,7 @@ def var(
     x: torch.Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
 ) -> torch.Tensor:
     """Return the variances along `axis`: sums of squares over their number less `correction`."""
-    axes = axes_of(x, axis)
+    axes = _axes(x, axis)
     if not axes:
         return torch.var(x.unsqueeze(-1), -1, correction=correction)
     return torch.var(x, axes, correction=correction, keepdim=keepdims)
@@ -108,7 +113,7 @@ def std(
     x: torch.Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
 ) -> torch.Tensor:
     """Return the standard deviations along `axis`, the roots of the variances."""
-    axes = axes_of(x, axis)
+    axes = _axes(x, axis)
     if not axes:
         return torch.std(x.unsqueeze(-1), -1, correction=correction)
     return torch.std(x, axes, correction=correction, keepdim=keepdims)
@@ -117,7 +122,7 @@ def std(
 @on_memory
 def all(x: torch.Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> torch.Tensor:
     """Return whether all elements along `axis` are true."""
-    axes = axes_of(x, axis)
+    axes = _axes(x, axis)
     found = _with_axes(torch.all(_one_axis(x, axes), -1), axes, keepdims) if axes else x
     return found.to(torch.bool)
 
@@ -125,7 +130,7 @@ def all(x: torch.Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> tor
 @on_memory
 def any(x: torch.Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> torch.Tensor:
     """Return whether any element along `axis` is true."""
-    axes = axes_of(x, axis)
+    axes = _axes(x, axis)
     found = _with_axes(torch.any(_one_axis(x, axes), -1), axes, keepdims) if axes else x
     return found.to(torch.bool)
 
@@ -133,7 +138,7 @@ def any(x: torch.Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> tor
 @on_memory
 def count_nonzero(x: torch.Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> torch.Tensor:
     """Return how many elements along `axis` are not zero."""
-    axes = axes_of(x, axis)
+    axes = _axes(x, axis)
     truth = x != 0
     return torch.sum(truth, axes, keepdim=keepdims) if axes else truth.to(torch.int64)
 
