@@ -24,6 +24,7 @@ from bridge.c10.reports cimport (
 from bridge.c10.slots cimport add_to_class, keyword_method, own_methods, replace_method
 from bridge.c10.storage cimport Storage
 from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
     FEW_DIMS,
     TensorImpl,
     dtype_of,
@@ -31,6 +32,7 @@ from bridge.c10.tensor_impl cimport (
     nbytes_now,
     ndim_of,
     read_sizes,
+    seen,
     sizes_ref_of,
     storage_of,
 )
@@ -44,17 +46,21 @@ from bridge.exchange.cuda_interface_export cimport export_cuda_interface
 from bridge.exchange.dlpack_capsule cimport dlpack_capsule
 from bridge.exchange.import_tensor cimport tristate
 from bridge.exchange.numpy cimport export_array
+from bridge.exchange.torch_api cimport torch_type
 from bridge.exchange.torch_export cimport export_torch
 
 # It says what they are called, and loads none.
 import bridge.libraries  # no-cython-lint
 from bridge.c10.array_ref import Shape
-from bridge.c10.errors import EnforceTypeError
+from bridge.c10.attribute import Count
+from bridge.c10.errors import EnforceBufferError, EnforceTypeError
 from bridge.c10.reports import ASKED as _ASKED
+from bridge.exchange.dtype_readers import reader_kind
 from bridge.pickling import reduced
 
 cdef extern from "Python.h":
     PyObject* Py_None
+    PyObject* calling_globals "PyEval_GetGlobals"()     # of the Python code that called us
 
 
 cdef class Wrapper(Handle):
@@ -129,15 +135,6 @@ cdef class Wrapper(Handle):
         self.impl.require_defined("Tensor.numel")
         return word64(&self.impl.c_numel)
 
-    def itemsize(self):
-        """Return the size of an element in bytes; 0 if the element type is not set."""
-        return _type(self).itemsize
-
-    def nbytes(self):
-        """Return the size of all elements in bytes: ``numel() * itemsize()``."""
-        self.impl.require_defined("Tensor.nbytes")
-        return nbytes_now(self.impl)
-
     def storage(self):
         """Return the Storage, shared."""
         self.impl.require_defined("Tensor.storage")
@@ -184,6 +181,32 @@ cdef class Wrapper(Handle):
         if unlikely(is_observed()) and outermost():
             return _watched(self, "numpy", "numpy.ndarray", Wrapper.numpy, {})
         return export_array(self.impl, "numpy")
+
+    def to_numpy(self, dtype=None, copy=False, na_value=None):
+        """Return `numpy`'s array, converted to `dtype`, as the columns of pandas and polars have it.
+
+        It shares the memory unless `dtype` is another type or `copy` is true. `na_value` stands for
+        missing elements, of which there are none.
+
+        Raises BufferError: as `numpy`.
+
+        >>> import bridge
+        >>> bridge.at.tensor([1, 0]).to_numpy(dtype=bool)
+        array([ True, False])
+        """
+        return self.__array__(dtype, True if copy else None)
+
+    @property
+    def ctypes(self):
+        """NumPy's ``ctypes`` of the memory, whose ``data`` is the address of the first element.
+
+        Raises BufferError: as `numpy`, or not row-major: what takes an address goes by that.
+        """
+        if not seen(self.impl).flags & CONTIGUOUS:
+            raise EnforceBufferError(
+                "The elements are not row-major without gaps, which a bare address cannot say. "
+                "Call contiguous().", "Tensor.ctypes", condition="is_contiguous()")
+        return self.numpy().ctypes
 
     def __array__(self, dtype=None, copy=None):
         """Return a ``numpy.ndarray`` for ``numpy.asarray`` (NumPy 2's protocol).
@@ -407,6 +430,51 @@ cdef object _dtype(object wrapper):
     return _type(<Wrapper>wrapper)
 
 
+# The module that reads an attribute -> whose types it takes; see `dtype_readers`.
+cdef dict _kinds = {}
+
+
+cdef object _dtype_attribute(object wrapper):
+    cdef TypeMeta meta = _type(<Wrapper>wrapper)
+    cdef PyObject* names = calling_globals()
+    if names == NULL:
+        return meta
+    module = (<dict>names).get("__name__")
+    if type(module) is not str:
+        return meta
+    kind = _kinds.get(module)
+    if kind is None:
+        kind = reader_kind(module)
+        if len(_kinds) < 65536:
+            _kinds[module] = kind
+    if not kind or not meta:
+        return meta
+    if kind == "torch":
+        found = meta.torch if torch_type() != NULL else None
+        return meta if found is None else found
+    try:
+        return meta.numpy
+    except EnforceTypeError:        # NumPy has no such type
+        return meta
+
+
+cdef object _itemsize(object wrapper):
+    return _type(<Wrapper>wrapper).itemsize
+
+
+cdef object _nbytes(object wrapper):
+    (<Wrapper>wrapper).impl.require_defined("Tensor.nbytes")
+    return nbytes_now((<Wrapper>wrapper).impl)
+
+
+cdef object _itemsize_attribute(object wrapper):
+    return Count(_itemsize(wrapper))
+
+
+cdef object _nbytes_attribute(object wrapper):
+    return Count(_nbytes(wrapper))
+
+
 cdef object _device(object wrapper):
     cdef Storage storage = storage_of((<Wrapper>wrapper).impl)
     if storage is None:
@@ -419,11 +487,19 @@ cdef int inherit_metadata(object cls) except -1:
     for attribute in (
         callable_attribute(
             cls, "dtype", "The TypeMeta of the elements; an undefined one, which is false, if not "
-            "set. ``x.dtype()`` is the same object.", _dtype),
+            "set. ``x.dtype()`` is the same object. Read by the code of torch or of a library for "
+            "it, it is the ``torch.dtype``; by that of a library for NumPy's arrays, the "
+            "``numpy.dtype``: they take no other types.", _dtype, _dtype_attribute),
         callable_attribute(
             cls, "device", "The Device of the memory. ``x.device()`` is the same object.",
-            _device),
+            _device, _device),
+        callable_attribute(
+            cls, "itemsize", "The size of an element in bytes, also as ``x.itemsize()``; 0 if the "
+            "element type is not set.", _itemsize, _itemsize_attribute),
+        callable_attribute(
+            cls, "nbytes", "The size of all elements in bytes, also as ``x.nbytes()``: ``numel() * "
+            "itemsize()``.", _nbytes, _nbytes_attribute),
     ):
         add_to_class(cls, attribute.__name__, attribute)
     return own_methods(cls, Wrapper, (
-        "sizes", "strides", "numel", "itemsize", "nbytes", "storage", "__dlpack__"))
+        "sizes", "strides", "numel", "storage", "__dlpack__"))

@@ -34,6 +34,7 @@ from bridge.c10.slots cimport (
     untrack,
 )
 from bridge.c10.storage cimport READONLY
+from bridge.c10.type_meta cimport as_type
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     TensorImpl,
@@ -239,18 +240,23 @@ cdef class Tensor(Wrapper):
 
     # Views: all share the memory and are writable if it is.
 
-    def view(self, *sizes):
+    def view(self, *sizes, dtype=None):
         """Return a view with other sizes, or of another element type; never a copy.
 
         ``view(sizes)``: the same elements in row-major order; one size may be -1, to be inferred.
-        ``view(dtype)``: the same bytes as elements of `dtype`; the last dimension changes its size
-        by the ratio of the item sizes.
+        ``view(dtype)``, also ``view(dtype=dtype)``: the same bytes as elements of `dtype`; the last
+        dimension changes its size by the ratio of the item sizes.
 
         Raises EnforceNotMet: the strides require a copy (use `reshape`), or bytes do not divide
         into elements of `dtype`. Also a ValueError: the number of elements differs.
         """
         cdef Dims dims
         cdef TensorImpl retyped
+        if dtype is not None:
+            if sizes:
+                raise EnforceTypeError(
+                    "view() takes sizes or an element type, not both.", "Tensor.view")
+            sizes = (as_type(dtype),)
         if len(sizes) == 1 and not isinstance(sizes[0], (int, tuple, list)):
             retyped = view_as_dtype(self.impl, sizes[0])
             if retyped is not None:

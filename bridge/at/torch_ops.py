@@ -9,6 +9,7 @@ from __future__ import annotations
 from bridge.at.storage_ops import set_metadata
 from bridge.at.torch_defaults import CREATING, with_own_defaults
 from bridge.at.torch_names import ATTRIBUTES, METHODS
+from bridge.c10.errors import EnforceAttributeError, EnforceNotMet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +80,12 @@ def attribute(run: Run, name: str) -> Any:
     """Return the property of at.Tensor that reads the attribute `name` of torch.Tensor."""
 
     def read(self: Any) -> Any:
-        return run(name, lambda tensor: getattr(tensor, name), (self,), {})
+        try:
+            return run(name, lambda tensor: getattr(tensor, name), (self,), {})
+        except EnforceNotMet:
+            raise
+        except RuntimeError as error:  # ``hasattr`` asks, and takes only an AttributeError for no
+            raise EnforceAttributeError(str(error), f"Tensor.{name}") from error
 
     return property(read, doc=f"``torch.Tensor.{name}`` of the same memory.")
 

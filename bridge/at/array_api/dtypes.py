@@ -64,7 +64,10 @@ def promoted(a: TypeMeta, b: TypeMeta) -> TypeMeta | None:
 
 
 def _type_of(x: Any) -> TypeMeta:
-    return x.dtype() if isinstance(x, Tensor) else as_type(x)
+    if isinstance(x, Tensor):
+        return x.dtype()
+    # the NumPy scalar of an array; a NumPy type has an attribute of this name, too
+    return as_type(x.dtype if hasattr(x, "__array__") and not isinstance(x, type) else x)
 
 
 def result_type(*arrays_and_dtypes: Any) -> TypeMeta:

@@ -47,10 +47,14 @@ def all_agreed(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def agreed(x1: Any, x2: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return two operands as tensors of one type; one of them may be a Python scalar.
+    """Return two operands as tensors of one type; one of them may be a scalar, of Python or NumPy.
 
     Raises TypeError: both are.
     """
+    x1, x2 = [
+        one.item() if hasattr(one, "__array__") and not isinstance(one, torch.Tensor) else one
+        for one in (x1, x2)
+    ]
     if isinstance(x1, SCALARS):
         if isinstance(x2, SCALARS):
             raise TypeError(f"One operand is an array; these are {x1!r} and {x2!r}.")
