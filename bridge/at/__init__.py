@@ -112,7 +112,7 @@ _call_on_torch_loaded(_on_torch_loaded)
 
 
 def __getattr__(name: str) -> Any:
-    found = _namespace(_torch_runner.run, name)
+    found: Any = _namespace(_torch_runner.run, name)
     if found is None:
         if name.startswith("__") and name not in _OPERATORS:
             raise AttributeError(f"module 'bridge.at' has no attribute {name!r}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's namespaces of functions for at.Tensors: at.linalg, at.fft, at.nn.functional and others."""
+"""torch's namespaces of functions for at.Tensors: at.linalg, at.fft, at.nn.functional, …"""
 
 from __future__ import annotations
 

@@ -18,13 +18,22 @@ if TYPE_CHECKING:
 
     Run: TypeAlias = Callable[[str, Callable[..., Any], Any, Any], Any]
 
-__all__ = ["OPERATORS", "attribute", "for_tensors", "function", "functions", "method", "newer_names"]
+__all__ = [
+    "OPERATORS",
+    "attribute",
+    "for_tensors",
+    "function",
+    "functions",
+    "method",
+    "newer_names",
+]
 
 # Methods of torch.Tensor that an at.Tensor does not get: they concern autograd, which the bridge
 # leaves to torch, or expose storages, which belong to the bridge.
 _EXCLUDED = frozenset(
     {
-        "backward", "detach_", "module_load", "new", "numpy", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "share_memory_", "storage",
+        "backward", "detach_", "module_load", "new", "numpy", "register_hook",
+        "register_post_accumulate_grad_hook", "retain_grad", "share_memory_", "storage",
         "storage_type", "typed_storage", "untyped_storage", "as_subclass", "cdata", "volatile",
     }
 )  # fmt: skip
@@ -154,7 +163,7 @@ def _built_in(name: str) -> Callable[..., Any] | None:
 
     if name.startswith("__"):
         return None
-    core = torch._C
+    core: Any = torch._C
     for place in (core._VariableFunctions, core._nn, core._linalg, core._fft, core._special):
         found = getattr(place, name, None)
         if callable(found) and not isinstance(found, type):

@@ -20,7 +20,7 @@ class TypeTable(Mapping[TypeMeta, int]):
         self._rows = {meta.name: (meta, value) for meta, value in rows}
 
     def __getitem__(self, meta: TypeMeta) -> int:
-        found = self._rows.get(meta.name) if isinstance(meta, TypeMeta) else None
+        found = self._rows.get(meta.name)
         if found is None:
             raise KeyError(meta)
         return found[1]

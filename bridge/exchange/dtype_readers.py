@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which libraries read ``x.dtype`` as their own kind of type.
 
-torch's parser takes no foreign type, and code for NumPy looks types up in tables of ``numpy.dtype``.
-So a library's own code that reads ``x.dtype`` gets a ``torch.dtype`` or a ``numpy.dtype``, and all
-other code a `TypeMeta`, which is equal to both. ``x.dtype()`` is a TypeMeta everywhere.
+torch's parser takes no foreign type, and code for NumPy looks types up in tables of NumPy's. So a
+library's own code that reads ``x.dtype`` gets a ``torch.dtype`` or a ``numpy.dtype``, and all other
+code a `TypeMeta`, which is equal to both. ``x.dtype()`` is a TypeMeta everywhere.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ __all__ = ["reader_kind"]
 
 # Written for torch's tensors.
 _TORCH = """
-accelerate botorch captum diffusers functorch gpytorch ignite kornia lightning lightning_fabric monai
-open_clip peft pyro pytorch_lightning safetensors.torch sentence_transformers tensordict timm torch
-torch_geometric torchao torchaudio torchmetrics torchrl torchvision transformers
+accelerate botorch captum diffusers functorch gpytorch ignite kornia lightning lightning_fabric
+monai open_clip peft pyro pytorch_lightning safetensors.torch sentence_transformers tensordict timm
+torch torch_geometric torchao torchaudio torchmetrics torchrl torchvision transformers
 """
 # Written for NumPy's arrays.
 _NUMPY = """

@@ -34,4 +34,4 @@ def register() -> None:
         return theirs(cls, data, requires_grad)
 
     new._takes_bridge = True  # type: ignore[attr-defined]
-    torch.nn.Parameter.__new__ = staticmethod(new)  # type: ignore[assignment,method-assign]
+    torch.nn.Parameter.__new__ = staticmethod(new)  # type: ignore[method-assign]

@@ -16,27 +16,19 @@ from __future__ import annotations
 
 import math as _math
 
-from bridge.at.array_api import elementwise as _elementwise
-from bridge.at.array_api import fft, linalg
-from bridge.at.array_api.creation import *
-from bridge.at.array_api.dtypes import (
-    NAMES as _NAMES,
+from bridge.at.array_api import (
+    creation,
+    dtypes,
+    elementwise,
+    linear_algebra,
+    manipulation,
+    searching,
+    sets,
+    statistics,
 )
-from bridge.at.array_api.dtypes import (
-    astype,
-    can_cast,
-    finfo,
-    iinfo,
-    isdtype,
-    result_type,
-)
-from bridge.at.array_api.elementwise import *
+from bridge.at.array_api import fft as fft
+from bridge.at.array_api import linalg as linalg
 from bridge.at.array_api.info import ArrayNamespaceInfo as _Info
-from bridge.at.array_api.linear_algebra import *
-from bridge.at.array_api.manipulation import *
-from bridge.at.array_api.searching import *
-from bridge.at.array_api.sets import *
-from bridge.at.array_api.statistics import *
 from bridge.c10.type_meta import as_type as _as_type
 
 __array_api_version__ = "2024.12"
@@ -47,8 +39,24 @@ nan = _math.nan
 newaxis = None
 pi = _math.pi
 
-for _name in _NAMES:
-    globals()[_name] = _as_type(_name)
+_functions = {
+    name: getattr(module, name)
+    for module in (
+        creation,
+        elementwise,
+        linear_algebra,
+        manipulation,
+        searching,
+        sets,
+        statistics,
+    )
+    for name in module.__all__
+}
+_functions.update((name, getattr(dtypes, name)) for name in dtypes.FUNCTIONS)
+_types = {name: _as_type(name) for name in dtypes.NAMES}
+globals().update(_functions, **_types)
+
+__all__ = sorted({"e", "fft", "inf", "linalg", "nan", "newaxis", "pi", *_functions, *_types})
 
 
 def __array_namespace_info__() -> _Info:

@@ -9,6 +9,7 @@ from bridge.at import factories
 from bridge.at.array_api.running import on_memory
 from bridge.at.tensor import Tensor
 from bridge.at.torch_factories import tensor
+from bridge.c10.device import as_device
 from bridge.c10.type_meta import TypeMeta, as_type
 from bridge.exchange.import_tensor import has_door, import_tensor
 
@@ -43,19 +44,16 @@ def asarray(
         if copy is False:
             raise ValueError(f"{type(obj).__name__} has no memory to share: copy=False cannot be.")
         return tensor(_plain(obj), dtype=dtype, device=device)
-    if isinstance(obj, Tensor):
-        found = obj if device is None or obj.device == device else obj.to(device)
-    else:
-        found = Tensor._wrap(import_tensor(obj, device, copy))
-    if dtype is not None and found.dtype != dtype:
-        found = found.to(dtype)
-    elif copy is True and found is obj:
-        return obj.clone()
-    if copy is False and isinstance(obj, Tensor) and found is not obj:
-        raise ValueError(f"The array is {obj.dtype} on {obj.device}: copy=False cannot be.")
-    if copy is False and dtype is not None and found.dtype != dtype:
-        raise ValueError("Another element type needs a copy: copy=False cannot be.")
-    return found
+    found = obj if isinstance(obj, Tensor) else Tensor._wrap(import_tensor(obj, device, copy))
+    wanted = found.dtype() if dtype is None else as_type(dtype)
+    place = found.device() if device is None else as_device(device)
+    if found.dtype() is not wanted or found.device() != place:
+        if copy is False:
+            raise ValueError(
+                f"The array is {found.dtype()} on {found.device()}: copy=False cannot be."
+            )
+        return found.to(place, wanted)
+    return obj.clone() if copy is True and found is obj else found
 
 
 def _plain(obj: Any) -> Any:
@@ -131,7 +129,8 @@ def arange(
     own = as_type(dtype) if dtype is not None else _default_type(start, stop, step, 1)
     if (step > 0 and stop <= start) or (step < 0 and stop >= start):
         return factories.empty((0,), dtype=own, device=device)
-    return _range(start, stop, step, dtype=own, device="cpu" if device is None else device)
+    found: Tensor = _range(start, stop, step, dtype=own, device="cpu" if device is None else device)
+    return found
 
 
 @on_memory
@@ -152,10 +151,14 @@ def linspace(
     device: Any = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """Return `num` numbers from `start` to `stop`, evenly spaced; to before it, if not `endpoint`."""
+    """Return `num` numbers from `start` to `stop`, evenly spaced; without it if not `endpoint`."""
     own = as_type(dtype) if dtype is not None else _default_type(start, stop, 1.0)
     found: Tensor = _spaced(
-        start, stop, num if endpoint else num + 1, dtype=own, device="cpu" if device is None else device
+        start,
+        stop,
+        num if endpoint else num + 1,
+        dtype=own,
+        device="cpu" if device is None else device,
     )
     return found if endpoint else found[:num]
 
@@ -183,7 +186,7 @@ def eye(
 
 
 @on_memory
-def meshgrid(*arrays: torch.Tensor, indexing: str = "xy") -> tuple[torch.Tensor, ...]:
+def meshgrid(*arrays: torch.Tensor, indexing: str = "xy") -> Any:
     """Return the coordinates of a grid: an array for each of the given one-dimensional ones."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing is 'xy' or 'ij', not {indexing!r}.")

@@ -15,8 +15,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "KINDS", "NAMES", "SCALARS", "astype", "can_cast", "finfo", "iinfo", "isdtype", "promoted", "result_type",
+    "FUNCTIONS", "KINDS", "NAMES", "SCALARS", "astype", "can_cast", "finfo", "iinfo", "isdtype",
+    "promoted", "result_type",
 ]  # fmt: skip
+
+# Those of the standard.
+FUNCTIONS = ("astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type")
+
 
 SCALARS = (bool, int, float, complex)
 _SIGNED = ("int8", "int16", "int32", "int64")
@@ -97,15 +102,18 @@ def _common(a: TypeMeta, b: TypeMeta) -> TypeMeta:
     try:
         return as_type(torch.promote_types(a.torch, b.torch))
     except RuntimeError as error:
-        raise EnforceTypeError(f"{a} and {b} have no common type: {error}", "result_type") from error
+        raise EnforceTypeError(
+            f"{a} and {b} have no common type: {error}", "result_type"
+        ) from error
 
 
-def _with_scalar(meta: TypeMeta, scalar: complex) -> TypeMeta:
-    if isinstance(scalar, complex) and not meta.is_complex:
+def _with_scalar(meta: TypeMeta, scalar: Any) -> TypeMeta:
+    kind = type(scalar)
+    if issubclass(kind, complex) and not meta.is_complex:
         return as_type("complex128" if meta.name == "float64" else "complex64")
-    if isinstance(scalar, float) and not (meta.is_floating_point or meta.is_complex):
+    if issubclass(kind, float) and not (meta.is_floating_point or meta.is_complex):
         return as_type("float32")
-    if isinstance(scalar, int) and not isinstance(scalar, bool) and meta.name == "bool":
+    if issubclass(kind, int) and kind is not bool and meta.name == "bool":
         return as_type("int64")
     return meta
 
@@ -131,19 +139,21 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     if isinstance(kind, tuple):
         if any(isinstance(one, tuple) for one in kind):
             raise TypeError(f"Kinds are types and strings, not tuples: {kind!r}.")
-        return any([isdtype(dtype, one) for one in kind])
+        return any(isdtype(dtype, one) for one in kind)
     meta = as_type(dtype)
     if not isinstance(kind, str):
         return meta is as_type(kind)
     if kind not in KINDS:
-        raise ValueError(f"{kind!r} is not a kind of type; those are {', '.join(map(repr, KINDS))}.")
+        raise ValueError(
+            f"{kind!r} is not a kind of type; those are {', '.join(map(repr, KINDS))}."
+        )
     if kind == "real floating":
         return meta.is_floating_point
     return meta.name in KINDS[kind] or (kind == "numeric" and meta.is_floating_point)
 
 
 def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """Return the array with another element type; it is copied unless ``copy=False`` allows not to."""
+    """Return the array with another element type; always a copy, unless ``copy=False``."""
     return x.to(dtype=dtype, device=device, copy=copy)
 
 
@@ -158,9 +168,7 @@ def finfo(type: Any, /) -> finfo_object:
     if not meta.is_floating_point or meta.torch is None:
         raise EnforceTypeError(f"finfo takes a floating-point type, not {meta}.", "finfo")
     found = torch.finfo(meta.torch)
-    return finfo_object(
-        found.bits, found.eps, found.max, found.min, found.smallest_normal, meta
-    )
+    return finfo_object(found.bits, found.eps, found.max, found.min, found.smallest_normal, meta)
 
 
 def iinfo(type: Any, /) -> iinfo_object:

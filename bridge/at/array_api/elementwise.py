@@ -116,4 +116,4 @@ def _bound(x: torch.Tensor, bound: Any) -> torch.Tensor | None:
     return torch.asarray(bound, dtype=x.dtype, device=x.device)
 
 
-__all__ = sorted([*_UNARY, *_BINARY, "clip", "imag", "round", "sign"])  # noqa: PLE0605
+__all__ = sorted([*_UNARY, *_BINARY, "clip", "imag", "round", "sign"])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 _MANY = ("fftn", "ifftn", "rfftn", "irfftn")
 
-__all__ = [*_ONE, *_MANY, "fftfreq", "fftshift", "ifftshift", "rfftfreq"]  # noqa: PLE0604
+__all__ = [*_ONE, *_MANY, "fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
 
 def _along_one(name: str) -> Callable[..., Any]:
@@ -57,10 +57,9 @@ for _name in _MANY:
 
 
 @on_memory
-def _frequencies(run: Any, n: int, d: float, dtype: Any, device: Any) -> torch.Tensor:
+def _frequencies(run: Any, n: int, d: float, dtype: Any, device: Any) -> Any:
     own = torch.float32 if dtype is None else dtype
-    found: torch.Tensor = run(n, d=d, dtype=own, device="cpu" if device is None else device)
-    return found
+    return run(n, d=d, dtype=own, device="cpu" if device is None else device)
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
@@ -74,12 +73,12 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
 
 
 @on_memory
-def fftshift(x: torch.Tensor, /, *, axes: int | Sequence[int] | None = None) -> torch.Tensor:
+def fftshift(x: torch.Tensor, /, *, axes: int | Sequence[int] | None = None) -> Any:
     """Return the array with the zero frequency in the middle of `axes`."""
     return torch.fft.fftshift(x, dim=axes)
 
 
 @on_memory
-def ifftshift(x: torch.Tensor, /, *, axes: int | Sequence[int] | None = None) -> torch.Tensor:
+def ifftshift(x: torch.Tensor, /, *, axes: int | Sequence[int] | None = None) -> Any:
     """Return the array with the zero frequency at the begin of `axes`, undoing `fftshift`."""
     return torch.fft.ifftshift(x, dim=axes)

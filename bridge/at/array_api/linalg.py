@@ -20,14 +20,13 @@ __all__ = [
 
 
 @on_memory
-def cholesky(x: torch.Tensor, /, *, upper: bool = False) -> torch.Tensor:
+def cholesky(x: torch.Tensor, /, *, upper: bool = False) -> Any:
     """Return the triangular factors of positive-definite matrices."""
-    found: torch.Tensor = torch.linalg.cholesky(x, upper=upper)
-    return found
+    return torch.linalg.cholesky(x, upper=upper)
 
 
 @on_memory
-def cross(x1: torch.Tensor, x2: torch.Tensor, /, *, axis: int = -1) -> torch.Tensor:
+def cross(x1: torch.Tensor, x2: torch.Tensor, /, *, axis: int = -1) -> Any:
     """Return the cross products of vectors of three elements along `axis`.
 
     Raises ValueError: they have another number of elements.
@@ -38,18 +37,18 @@ def cross(x1: torch.Tensor, x2: torch.Tensor, /, *, axis: int = -1) -> torch.Ten
             raise IndexError(f"There is no axis {axis} in an array of {x.ndim} dimensions.")
         if x.shape[axis] != 3:
             raise ValueError(f"A cross product takes 3 elements, not {x.shape[axis]}.")
-    x1, x2 = torch.broadcast_tensors(x1, x2)
+    x1, x2 = torch.broadcast_tensors(x1, x2)  # type: ignore[no-untyped-call]
     return torch.linalg.cross(x1, x2, dim=axis)
 
 
 @on_memory
-def det(x: torch.Tensor, /) -> torch.Tensor:
+def det(x: torch.Tensor, /) -> Any:
     """Return the determinants of matrices."""
     return torch.linalg.det(x)
 
 
 @on_memory
-def diagonal(x: torch.Tensor, /, *, offset: int = 0) -> torch.Tensor:
+def diagonal(x: torch.Tensor, /, *, offset: int = 0) -> Any:
     """Return views of the diagonals of matrices, `offset` above the main one."""
     return torch.diagonal(x, offset, -2, -1)
 
@@ -61,7 +60,7 @@ def eig(x: torch.Tensor, /) -> Any:
 
 
 @on_memory
-def eigvals(x: torch.Tensor, /) -> torch.Tensor:
+def eigvals(x: torch.Tensor, /) -> Any:
     """Return the eigenvalues of matrices, complex."""
     return torch.linalg.eigvals(x)
 
@@ -73,26 +72,25 @@ def eigh(x: torch.Tensor, /) -> Any:
 
 
 @on_memory
-def eigvalsh(x: torch.Tensor, /) -> torch.Tensor:
+def eigvalsh(x: torch.Tensor, /) -> Any:
     """Return the eigenvalues of Hermitian matrices."""
     return torch.linalg.eigvalsh(x)
 
 
 @on_memory
-def inv(x: torch.Tensor, /) -> torch.Tensor:
+def inv(x: torch.Tensor, /) -> Any:
     """Return the inverses of matrices."""
     return torch.linalg.inv(x)
 
 
 @on_memory
-def matrix_norm(x: torch.Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> torch.Tensor:
+def matrix_norm(x: torch.Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """Return the norms of matrices."""
-    found: torch.Tensor = torch.linalg.matrix_norm(x, ord=ord, keepdim=keepdims)
-    return found
+    return torch.linalg.matrix_norm(x, ord=ord, keepdim=keepdims)
 
 
 @on_memory
-def matrix_power(x: torch.Tensor, n: int, /) -> torch.Tensor:
+def matrix_power(x: torch.Tensor, n: int, /) -> Any:
     """Return the matrices to the power `n`."""
     return torch.linalg.matrix_power(x, n)
 
@@ -102,7 +100,7 @@ def _tolerance(x: torch.Tensor, rtol: Any) -> Any:
 
 
 @on_memory
-def matrix_rank(x: torch.Tensor, /, *, rtol: Any = None) -> torch.Tensor:
+def matrix_rank(x: torch.Tensor, /, *, rtol: Any = None) -> Any:
     """Return the ranks of matrices: of singular values above `rtol` times the greatest.
 
     Raises ValueError: fewer than two dimensions.
@@ -113,13 +111,13 @@ def matrix_rank(x: torch.Tensor, /, *, rtol: Any = None) -> torch.Tensor:
 
 
 @on_memory
-def outer(x1: torch.Tensor, x2: torch.Tensor, /) -> torch.Tensor:
+def outer(x1: torch.Tensor, x2: torch.Tensor, /) -> Any:
     """Return the products of each pair of elements of two vectors."""
     return torch.outer(*agreed(x1, x2))
 
 
 @on_memory
-def pinv(x: torch.Tensor, /, *, rtol: Any = None) -> torch.Tensor:
+def pinv(x: torch.Tensor, /, *, rtol: Any = None) -> Any:
     """Return the pseudo-inverses of matrices."""
     return torch.linalg.pinv(x, rtol=_tolerance(x, rtol))
 
@@ -137,7 +135,7 @@ def slogdet(x: torch.Tensor, /) -> Any:
 
 
 @on_memory
-def solve(x1: torch.Tensor, x2: torch.Tensor, /) -> torch.Tensor:
+def solve(x1: torch.Tensor, x2: torch.Tensor, /) -> Any:
     """Return the solutions of ``x1 @ x = x2``: `x2` is a vector, or a stack of matrices."""
     x1, x2 = agreed(x1, x2)
     if x2.ndim > 1 and x1.shape[:-1] == x2.shape:
@@ -153,13 +151,13 @@ def svd(x: torch.Tensor, /, *, full_matrices: bool = True) -> Any:
 
 
 @on_memory
-def svdvals(x: torch.Tensor, /) -> torch.Tensor:
+def svdvals(x: torch.Tensor, /) -> Any:
     """Return the singular values of matrices."""
     return torch.linalg.svdvals(x)
 
 
 @on_memory
-def trace(x: torch.Tensor, /, *, offset: int = 0, dtype: Any = None) -> torch.Tensor:
+def trace(x: torch.Tensor, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """Return the sums of the diagonals of matrices; integers are summed as int64."""
     return torch.sum(torch.diagonal(x, offset, -2, -1), -1, dtype=dtype)
 
@@ -172,10 +170,9 @@ def vector_norm(
     axis: int | tuple[int, ...] | None = None,
     keepdims: bool = False,
     ord: Any = 2,
-) -> torch.Tensor:
+) -> Any:
     """Return the norms of vectors along `axis`; None takes all elements as one vector."""
     if axis == ():
         size = torch.abs(x)
         return (x != 0).to(size.dtype) if ord == 0 else size
-    found: torch.Tensor = torch.linalg.vector_norm(x, ord=ord, dim=axis, keepdim=keepdims)
-    return found
+    return torch.linalg.vector_norm(x, ord=ord, dim=axis, keepdim=keepdims)

@@ -11,6 +11,7 @@ from bridge.at.tensor import Tensor
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 __all__ = ["matmul", "matrix_transpose", "tensordot", "vecdot"]
 
@@ -35,7 +36,7 @@ def tensordot(
     /,
     *,
     axes: int | tuple[Sequence[int], Sequence[int]] = 2,
-) -> torch.Tensor:
+) -> Any:
     """Return the sums of products along `axes` of both: the last and first, or pairs of lists."""
     x1, x2 = agreed(x1, x2)
     if isinstance(axes, int):

@@ -8,8 +8,8 @@ import functools
 import torch
 
 from bridge.at.array_api.dtypes import SCALARS, promoted
-from bridge.at.tensor import torch_runner
-from bridge.c10.type_meta import as_type
+from bridge.at.tensor import Tensor, torch_runner
+from bridge.c10.type_meta import TypeMeta, as_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,11 +38,12 @@ def all_agreed(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     types = {tensor.dtype for tensor in tensors}
     if len(types) < 2:
         return list(tensors)
-    found = functools.reduce(
-        lambda a, b: None if a is None else promoted(a, b), map(as_type, sorted(types, key=str))
-    )
-    if found is None:
-        return list(tensors)
+    found: TypeMeta | None = None
+    for dtype in types:
+        found = as_type(dtype) if found is None else promoted(found, as_type(dtype))
+        if found is None:
+            return list(tensors)
+    assert found is not None
     return [tensor.to(found.torch) for tensor in tensors]
 
 
@@ -70,7 +71,7 @@ def _as_tensor(scalar: complex, other: torch.Tensor) -> torch.Tensor:
     return torch.asarray(scalar, dtype=dtype, device=other.device)
 
 
-def axes_of(x: torch.Tensor, axis: int | Sequence[int] | None) -> tuple[int, ...]:
+def axes_of(x: torch.Tensor | Tensor, axis: int | Sequence[int] | None) -> tuple[int, ...]:
     """Return the axes that a reduction removes, none of them negative; None is all of them.
 
     Raises IndexError: an axis does not exist, or is named twice.

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "argmax", "argmin", "argsort", "isin", "nonzero", "searchsorted", "sort", "take", "take_along_axis",
-    "where",
+    "argmax", "argmin", "argsort", "isin", "nonzero", "searchsorted", "sort", "take",
+    "take_along_axis", "where",
 ]  # fmt: skip
 
 

@@ -36,7 +36,7 @@ def _one_axis(x: torch.Tensor, axes: tuple[int, ...]) -> torch.Tensor:
 
 
 def _with_axes(found: torch.Tensor, axes: tuple[int, ...], keepdims: bool) -> torch.Tensor:
-    """Return a result with sizes of one in place of the axes that were reduced, if they are kept."""
+    """Return a result with sizes of one in place of the axes that were reduced, if so asked."""
     if keepdims:
         for axis in sorted(axes):
             found = found.unsqueeze(axis)
