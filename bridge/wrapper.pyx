@@ -24,6 +24,7 @@ from bridge.c10.reports cimport (
 from bridge.c10.slots cimport add_to_class, keyword_method, own_methods, replace_method
 from bridge.c10.storage cimport Storage
 from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
     FEW_DIMS,
     TensorImpl,
     dtype_of,
@@ -31,6 +32,7 @@ from bridge.c10.tensor_impl cimport (
     nbytes_now,
     ndim_of,
     read_sizes,
+    seen,
     sizes_ref_of,
     storage_of,
 )
@@ -44,16 +46,21 @@ from bridge.exchange.cuda_interface_export cimport export_cuda_interface
 from bridge.exchange.dlpack_capsule cimport dlpack_capsule
 from bridge.exchange.import_tensor cimport tristate
 from bridge.exchange.numpy cimport export_array
+from bridge.exchange.torch_api cimport torch_type
 from bridge.exchange.torch_export cimport export_torch
 
 # It says what they are called, and loads none.
 import bridge.libraries  # no-cython-lint
-from bridge.c10.errors import EnforceTypeError
+from bridge.c10.array_ref import Shape
+from bridge.c10.attribute import Count
+from bridge.c10.errors import EnforceBufferError, EnforceTypeError
 from bridge.c10.reports import ASKED as _ASKED
+from bridge.exchange.dtype_readers import reader_kind
 from bridge.pickling import reduced
 
 cdef extern from "Python.h":
     PyObject* Py_None
+    PyObject* calling_globals "PyEval_GetGlobals"()     # of the Python code that called us
 
 
 cdef class Wrapper(Handle):
@@ -103,7 +110,7 @@ cdef class Wrapper(Handle):
 
     @property
     def shape(self):
-        """The sizes as a tuple of ints."""
+        """The sizes as a tuple of ints; ``x.shape.numel()`` counts the elements, as in torch."""
         cdef TensorImpl impl = self.impl
         cdef tuple shape
         cdef object size
@@ -116,26 +123,17 @@ cdef class Wrapper(Handle):
         read_sizes(impl, room, &sizes, &ndim)
         if sizes == NULL or PyTuple_GET_SIZE(shape) != ndim:
             # of many dimensions, or it was changed meanwhile: the garbage collector runs Python
-            return tuple(impl.sizes_view())
+            return Shape(impl.sizes_view())
         for i in range(ndim):
             size = sizes[i]
             Py_INCREF(size)                     # the tuple takes the reference
             PyTuple_SET_ITEM(shape, i, size)
-        return shape
+        return Shape(shape)
 
     def numel(self):
         """Return the number of elements."""
         self.impl.require_defined("Tensor.numel")
         return word64(&self.impl.c_numel)
-
-    def itemsize(self):
-        """Return the size of an element in bytes; 0 if the element type is not set."""
-        return _type(self).itemsize
-
-    def nbytes(self):
-        """Return the size of all elements in bytes: ``numel() * itemsize()``."""
-        self.impl.require_defined("Tensor.nbytes")
-        return nbytes_now(self.impl)
 
     def storage(self):
         """Return the Storage, shared."""
@@ -183,6 +181,32 @@ cdef class Wrapper(Handle):
         if unlikely(is_observed()) and outermost():
             return _watched(self, "numpy", "numpy.ndarray", Wrapper.numpy, {})
         return export_array(self.impl, "numpy")
+
+    def to_numpy(self, dtype=None, copy=False, na_value=None):
+        """Return `numpy`'s array, converted to `dtype`, as the columns of pandas and polars have it.
+
+        It shares the memory unless `dtype` is another type or `copy` is true. `na_value` stands for
+        missing elements, of which there are none.
+
+        Raises BufferError: as `numpy`.
+
+        >>> import bridge
+        >>> bridge.at.tensor([1, 0]).to_numpy(dtype=bool)
+        array([ True, False])
+        """
+        return self.__array__(dtype, True if copy else None)
+
+    @property
+    def ctypes(self):
+        """NumPy's ``ctypes`` of the memory, whose ``data`` is the address of the first element.
+
+        Raises BufferError: as `numpy`, or not row-major: what takes an address goes by that.
+        """
+        if not seen(self.impl).flags & CONTIGUOUS:
+            raise EnforceBufferError(
+                "The elements are not row-major without gaps, which a bare address cannot say. "
+                "Call contiguous().", "Tensor.ctypes", condition="is_contiguous()")
+        return self.numpy().ctypes
 
     def __array__(self, dtype=None, copy=None):
         """Return a ``numpy.ndarray`` for ``numpy.asarray`` (NumPy 2's protocol).
@@ -261,6 +285,16 @@ cdef class Wrapper(Handle):
         from bridge.exchange.array_function import call_numpy
         return call_numpy(func, args, kwargs)
 
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        """Return what a ufunc of NumPy gives for arrays of the same memory, which ``out=`` writes.
+
+        Raises EnforceNotMet: what is written is read-only.
+
+        Follows NEP 13.
+        """
+        from bridge.exchange.array_function import call_ufunc
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
     def __arrow_c_schema__(self):
         """Return a capsule of the ArrowSchema that `__arrow_c_array__` returns.
 
@@ -304,6 +338,23 @@ cdef class Wrapper(Handle):
                             Wrapper.__arrow_c_device_array__,
                             {"requested_schema": requested_schema})
         return arrow_device_array(self.impl, requested_schema)
+
+    def tobytes(self, order="C"):
+        """Return the elements as bytes, a copy: row-major, or column-major if `order` is ``"F"``.
+
+        ``"A"`` is column-major for a tensor that is so in memory. As ``numpy.ndarray.tobytes``.
+
+        Raises BufferError: as `numpy`.
+
+        >>> import bridge
+        >>> bridge.at.tensor([1, 2], dtype="uint8").tobytes()
+        b'\\x01\\x02'
+        """
+        if unlikely(is_observed()) and outermost():
+            return _watched(self, "tobytes", "bytes", Wrapper.tobytes, {"order": order})
+        array = export_array(self.impl, "tobytes")
+        report_copy(array.nbytes, "bytes are a copy")
+        return array.tobytes(order)
 
     def __bytes__(self):
         # bytes(x) would take a tensor of one int for a length
@@ -379,6 +430,51 @@ cdef object _dtype(object wrapper):
     return _type(<Wrapper>wrapper)
 
 
+# The module that reads an attribute -> whose types it takes; see `dtype_readers`.
+cdef dict _kinds = {}
+
+
+cdef object _dtype_attribute(object wrapper):
+    cdef TypeMeta meta = _type(<Wrapper>wrapper)
+    cdef PyObject* names = calling_globals()
+    if names == NULL:
+        return meta
+    module = (<dict>names).get("__name__")
+    if type(module) is not str:
+        return meta
+    kind = _kinds.get(module)
+    if kind is None:
+        kind = reader_kind(module)
+        if len(_kinds) < 65536:
+            _kinds[module] = kind
+    if not kind or not meta:
+        return meta
+    if kind == "torch":
+        found = meta.torch if torch_type() != NULL else None
+        return meta if found is None else found
+    try:
+        return meta.numpy
+    except EnforceTypeError:        # NumPy has no such type
+        return meta
+
+
+cdef object _itemsize(object wrapper):
+    return _type(<Wrapper>wrapper).itemsize
+
+
+cdef object _nbytes(object wrapper):
+    (<Wrapper>wrapper).impl.require_defined("Tensor.nbytes")
+    return nbytes_now((<Wrapper>wrapper).impl)
+
+
+cdef object _itemsize_attribute(object wrapper):
+    return Count(_itemsize(wrapper))
+
+
+cdef object _nbytes_attribute(object wrapper):
+    return Count(_nbytes(wrapper))
+
+
 cdef object _device(object wrapper):
     cdef Storage storage = storage_of((<Wrapper>wrapper).impl)
     if storage is None:
@@ -391,11 +487,19 @@ cdef int inherit_metadata(object cls) except -1:
     for attribute in (
         callable_attribute(
             cls, "dtype", "The TypeMeta of the elements; an undefined one, which is false, if not "
-            "set. ``x.dtype()`` is the same object.", _dtype),
+            "set. ``x.dtype()`` is the same object. Read by the code of torch or of a library for "
+            "it, it is the ``torch.dtype``; by that of a library for NumPy's arrays, the "
+            "``numpy.dtype``: they take no other types.", _dtype, _dtype_attribute),
         callable_attribute(
             cls, "device", "The Device of the memory. ``x.device()`` is the same object.",
-            _device),
+            _device, _device),
+        callable_attribute(
+            cls, "itemsize", "The size of an element in bytes, also as ``x.itemsize()``; 0 if the "
+            "element type is not set.", _itemsize, _itemsize_attribute),
+        callable_attribute(
+            cls, "nbytes", "The size of all elements in bytes, also as ``x.nbytes()``: ``numel() * "
+            "itemsize()``.", _nbytes, _nbytes_attribute),
     ):
         add_to_class(cls, attribute.__name__, attribute)
     return own_methods(cls, Wrapper, (
-        "sizes", "strides", "numel", "itemsize", "nbytes", "storage", "__dlpack__"))
+        "sizes", "strides", "numel", "storage", "__dlpack__"))

@@ -4,6 +4,7 @@
 import ctypes
 import gc
 import hashlib
+import pickle
 from typing import Any
 
 import numpy as np
@@ -298,3 +299,65 @@ def test_shape_has_references_of_its_own(wrap: type) -> None:
     others = [number * 1001 for number in range(1000)]
     assert set(shapes) == {(1000, 0, 2000)}
     assert others[-1] == 999_999
+
+
+@both_wrappers
+class TestAsNumPyHasThem:
+    def test_tobytes(self, wrap: type) -> None:
+        x = six(wrap)
+        array = np.asarray(x)
+        assert x.tobytes() == array.tobytes()
+        assert x.tobytes("F") == array.tobytes("F") != array.tobytes()
+
+    def test_numbers_of_bytes_are_attributes_and_methods(self, wrap: type) -> None:
+        x = six(wrap)
+        assert (x.nbytes, x.itemsize) == (x.nbytes(), x.itemsize()) == (24, 4)
+        assert isinstance(x.nbytes, int)
+        assert x.nbytes + 0 == x.nbytes() // 1
+        assert type(pickle.loads(pickle.dumps(x.nbytes))) is int
+        for name in ("nbytes", "itemsize"):
+            with pytest.raises(AttributeError):
+                setattr(x, name, 1)
+
+    def test_ctypes(self, wrap: type) -> None:
+        x = six(wrap)
+        assert x.ctypes.data == address(x)
+
+    def test_to_numpy(self, wrap: type) -> None:
+        x = six(wrap)
+        assert x.to_numpy().ctypes.data == address(x)
+        assert x.to_numpy(copy=True).ctypes.data != address(x)
+        assert x.to_numpy(dtype=bool, na_value=False).tolist() == [[False, True, True], [True] * 3]
+
+
+def test_bytes_of_views() -> None:
+    x = at.arange(6, dtype="uint8").reshape(2, 3)
+    assert x.t().tobytes() == bytes([0, 3, 1, 4, 2, 5])
+    assert x[:, ::-1].tobytes() == bytes([2, 1, 0, 5, 4, 3])
+    with pytest.raises(BufferError, match="contiguous"):
+        _ = x.t().ctypes
+    Image = pytest.importorskip("PIL.Image")
+    picture = at.arange(24, dtype="uint8").reshape(3, 2, 4)
+    taken = np.asarray(Image.fromarray(picture.permute(1, 2, 0)))
+    np.testing.assert_array_equal(taken, picture.permute(1, 2, 0).numpy())
+
+
+def test_strides_of_single_dimensions_go_out_as_they_are() -> None:
+    """In DLPack, NumPy and torch; but for negative ones, which torch does not survive."""
+    import torch
+
+    for sizes, strides in [((1, 3), (77, 1)), ((3, 1), (1, 5)), ((2, 1, 3), (3, 99, 1))]:
+        x = at.empty_strided(sizes, strides)
+        assert x.to_torch().stride() == torch.from_dlpack(x).stride() == strides
+        in_bytes = tuple(4 * stride for stride in strides)
+        assert x.numpy().strides == np.from_dlpack(x).strides == in_bytes
+        assert bridge.from_dlpack(x.to_torch()).strides() == strides
+    reversed_one = at.ones(3)[::-1][:1]
+    assert torch.from_dlpack(reversed_one).tolist() == [1]
+    assert torch.from_dlpack(at.ones(3)[::-1][:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("stream", [object(), "1", 1.0, True])
+def test_a_stream_is_a_number(stream: Any) -> None:
+    with pytest.raises(TypeError, match="stream"):
+        at.ones(2).__dlpack__(stream=stream)

@@ -40,6 +40,7 @@ from bridge.c10.slots cimport (
     untrack,
 )
 from bridge.c10.storage cimport READONLY
+from bridge.c10.type_meta cimport as_type
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     TensorImpl,
@@ -60,10 +61,12 @@ from bridge.at.torch_call import TorchRunner
 from bridge.c10.device import DeviceType, as_device
 from bridge.c10.errors import (
     EnforceBufferError,
+    EnforceIndexError,
     EnforceNotMet,
     EnforceTypeError,
     EnforceValueError,
 )
+from bridge.exchange.array_function import REFLECTED, call_ufunc
 
 cdef DLPackExchangeAPI _table
 
@@ -247,18 +250,23 @@ cdef class Tensor(Wrapper):
 
     # Views: all share the memory and are writable if it is.
 
-    def view(self, *sizes):
+    def view(self, *sizes, dtype=None):
         """Return a view with other sizes, or of another element type; never a copy.
 
         ``view(sizes)``: the same elements in row-major order; one size may be -1, to be inferred.
-        ``view(dtype)``: the same bytes as elements of `dtype`; the last dimension changes its size
-        by the ratio of the item sizes.
+        ``view(dtype)``, also ``view(dtype=dtype)``: the same bytes as elements of `dtype`; the last
+        dimension changes its size by the ratio of the item sizes.
 
         Raises EnforceNotMet: the strides require a copy (use `reshape`), or bytes do not divide
         into elements of `dtype`. Also a ValueError: the number of elements differs.
         """
         cdef Dims dims
         cdef TensorImpl retyped
+        if dtype is not None:
+            if sizes:
+                raise EnforceTypeError(
+                    "view() takes sizes or an element type, not both.", "Tensor.view")
+            sizes = (as_type(dtype),)
         if len(sizes) == 1 and not isinstance(sizes[0], (int, tuple, list)):
             retyped = view_as_dtype(self.impl, sizes[0])
             if retyped is not None:
@@ -361,7 +369,8 @@ cdef class Tensor(Wrapper):
 
         A negative `start` counts from the end.
 
-        Raises EnforceNotMet: the indices are not all inside. Also an IndexError: no such dimension.
+        Raises EnforceNotMet: the indices are not all inside. Also an IndexError: no such dimension,
+        or `start` is not in it.
         """
         cdef TensorImpl impl
         cdef int64_t d, n = to_int64(length, "Tensor.narrow")
@@ -370,7 +379,11 @@ cdef class Tensor(Wrapper):
         d = _dim(dim, impl, "Tensor.narrow")
         if first < 0:
             first += impl.c_sizes[d]
-        if first < 0 or n < 0 or first > impl.c_sizes[d] - n:
+        if first < 0 or first > impl.c_sizes[d]:
+            raise EnforceIndexError(
+                f"The start {start} is not in dimension {d} of size {impl.c_sizes[d]}.",
+                "Tensor.narrow", condition="start <= size(dim)")
+        if n < 0 or first > impl.c_sizes[d] - n:
             raise EnforceNotMet(
                 f"{length} indices from {start} on are not all in dimension {d} of size "
                 f"{impl.c_sizes[d]}.", "Tensor.narrow", condition="start + length <= size(dim)")
@@ -554,13 +567,14 @@ cdef class Tensor(Wrapper):
         """Return the elements as nested lists of Python numbers; for a 0-d tensor, the number."""
         return python_values.tolist(self.impl)
 
-    def to(self, *args, copy=False, non_blocking=False, dtype=None, device=None, other=None):
+    def to(self, *args, copy=False, non_blocking=False, dtype=None, device=None, other=None,
+           memory_format=None):
         """Return the tensor with an element type, on a device; this tensor if it has both already.
 
         ``to(dtype)``, ``to(device)``, ``to(device, dtype)``, ``to(options)``, or ``to(other)`` for
         the type and device of another tensor; each followed by `non_blocking` and `copy`, by
-        position or by name, as in ATen. Anything but this tensor is a row-major copy; ``copy=True``
-        always copies.
+        position or by name, as in ATen. Anything but this tensor is a row-major copy, or one in the
+        order of torch's `memory_format`; ``copy=True`` always copies.
 
         Raises EnforceNotMet: an argument names neither a type nor a device, or the device is not
         available.
@@ -569,9 +583,46 @@ cdef class Tensor(Wrapper):
         if unlikely(is_observed()) and outermost():
             return run_observed("to", self, "at.Tensor", Tensor.to, (self, *args), {
                 "copy": copy, "non_blocking": non_blocking, "dtype": dtype, "device": device,
-                "other": other})
+                "other": other, "memory_format": memory_format})
         impl = convert_to(self.impl, args, copy, dtype, device, other)
-        return self if impl is self.impl else wrap(impl)
+        converted = self if impl is self.impl else wrap(impl)
+        if memory_format is None:
+            return converted
+        return torch_runner.method("to", converted, memory_format=memory_format)
+
+    def to_device(self, device, /, *, stream=None):
+        """Return the tensor on a device; this tensor if it is there (Python array API standard).
+
+        `stream`: None; the work on torch's current stream is waited for.
+
+        Raises EnforceNotMet: the device is not available. Also a ValueError: a `stream` is given.
+
+        >>> from bridge import at
+        >>> at.ones(2).to_device("cpu").device
+        Device('cpu')
+        """
+        if stream is not None:
+            raise EnforceValueError(
+                f"to_device() orders the work by torch's current stream; stream={stream!r} is not "
+                "supported.", "Tensor.to_device", condition="stream is None")
+        return self.to(as_device(device))
+
+    def requires_grad_(self, requires_grad=True):
+        """Return this tensor if `requires_grad` is false: an at.Tensor records no gradients.
+
+        Raises EnforceNotMet: `requires_grad` is true.
+
+        >>> from bridge import at
+        >>> at.ones(2).requires_grad_(False).requires_grad
+        False
+        """
+        self.impl.require_defined("Tensor.requires_grad_")
+        if requires_grad:
+            raise EnforceNotMet(
+                "An at.Tensor records no gradients; to_torch().requires_grad_() is a torch.Tensor "
+                "of the same memory that does.", "Tensor.requires_grad_",
+                condition="requires_grad == False")
+        return self
 
     def cpu(self):
         """Return a copy in host memory; this tensor if it is there already."""
@@ -696,6 +747,26 @@ cdef class Tensor(Wrapper):
         return torch_runner.function(func, args, kwargs)
 
     __array_priority__ = 1000
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        """Run a ufunc of NumPy on the same memory, which ``out=`` and ``array += x`` write.
+
+        It gives arrays, as all functions of NumPy do. ``array + x`` and the other binary operators
+        with an array on the left, which to NumPy are the ufunc with these arguments, are torch's
+        operations and give an at.Tensor.
+
+        Raises EnforceNotMet: what is written is read-only.
+
+        Follows NEP 13.
+        """
+        if method == "__call__" and not kwargs and len(inputs) == 2 and inputs[1] is self \
+                and not isinstance(inputs[0], Wrapper):
+            operator = REFLECTED.get(ufunc.__name__)
+            if operator is not None:
+                result = getattr(self, operator)(inputs[0])
+                if result is not NotImplemented:
+                    return result
+        return call_ufunc(ufunc, method, inputs, kwargs)
 
     def __hash__(self):
         return <Py_ssize_t>(<uintptr_t><void*>self >> 4)

@@ -21,6 +21,10 @@ _FLOATS = frozenset(
     {
         "bartlett_window", "blackman_window", "empty_permuted", "from_file", "hamming_window",
         "hann_window", "kaiser_window", "linspace", "logspace", "normal", "range",
+        # of at.fft and at.signal.windows
+        "fftfreq", "rfftfreq", "fft_fftfreq", "fft_rfftfreq",
+        "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine",
+        "general_hamming", "hamming", "hann", "kaiser", "nuttall",
     }
 )  # fmt: skip
 _INTS = frozenset({"randint", "randperm", "tril_indices", "triu_indices"})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bridge.at.storage_ops import set_metadata
 from bridge.at.torch_defaults import CREATING, with_own_defaults
 from bridge.at.torch_names import ATTRIBUTES, METHODS
+from bridge.c10.errors import EnforceAttributeError, EnforceNotMet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,17 +18,34 @@ if TYPE_CHECKING:
 
     Run: TypeAlias = Callable[[str, Callable[..., Any], Any, Any], Any]
 
-__all__ = ["attribute", "function", "functions", "method", "newer_names"]
+__all__ = [
+    "OPERATORS",
+    "attribute",
+    "for_tensors",
+    "function",
+    "functions",
+    "method",
+    "newer_names",
+]
 
 # Methods of torch.Tensor that an at.Tensor does not get: they concern autograd, which the bridge
 # leaves to torch, or expose storages, which belong to the bridge.
 _EXCLUDED = frozenset(
     {
-        "backward", "detach_", "module_load", "new", "numpy", "register_hook", "requires_grad_",
+        "backward", "detach_", "module_load", "new", "numpy", "register_hook",
         "register_post_accumulate_grad_hook", "retain_grad", "share_memory_", "storage",
         "storage_type", "typed_storage", "untyped_storage", "as_subclass", "cdata", "volatile",
     }
 )  # fmt: skip
+
+# Operators and attributes that are functions of `bridge.at`, too, since ATen's tables name them.
+OPERATORS = frozenset(
+    {
+        "__getitem__", "__radd__", "__rand__", "__rdiv__", "__rmatmul__", "__rmod__", "__rmul__",
+        "__ror__", "__rpow__", "__rsub__", "__rxor__",
+    }
+)  # fmt: skip
+_TRANSPOSING = frozenset({"H", "T", "mH", "mT"})
 
 # Methods that change metadata in place, with the method that returns such a view.
 _METADATA = {
@@ -71,7 +89,12 @@ def attribute(run: Run, name: str) -> Any:
     """Return the property of at.Tensor that reads the attribute `name` of torch.Tensor."""
 
     def read(self: Any) -> Any:
-        return run(name, lambda tensor: getattr(tensor, name), (self,), {})
+        try:
+            return run(name, lambda tensor: getattr(tensor, name), (self,), {})
+        except EnforceNotMet:
+            raise
+        except RuntimeError as error:  # ``hasattr`` asks, and takes only an AttributeError for no
+            raise EnforceAttributeError(str(error), f"Tensor.{name}") from error
 
     return property(read, doc=f"``torch.Tensor.{name}`` of the same memory.")
 
@@ -102,11 +125,14 @@ def _in_place_view(name: str, view: str) -> Any:
 
 
 def function(run: Run, name: str) -> Callable[..., Any]:
-    """Return ``torch.<name>`` for at.Tensors. Raises AttributeError: torch has no such function."""
-    found = _find(name)
+    """Return ``torch.<name>`` for at.Tensors, or the operator or method of that name.
+
+    Raises AttributeError: torch has none.
+    """
+    found = _find(name) or _built_in(name) or _as_function(name) or _operator(name)
     if found is None:
         raise AttributeError(f"bridge.at has no function {name!r}, nor has torch.")
-    return _for_tensors(run, name, found)
+    return for_tensors(run, name, found)
 
 
 def functions(run: Run) -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -116,7 +142,7 @@ def functions(run: Run) -> Iterator[tuple[str, Callable[..., Any]]]:
     for name in {*dir(torch), *dir(torch.nn.functional)}:
         found = _find(name)
         if found is not None:
-            yield name, _for_tensors(run, name, found)
+            yield name, for_tensors(run, name, found)
 
 
 def _find(name: str) -> Callable[..., Any] | None:
@@ -131,7 +157,42 @@ def _find(name: str) -> Callable[..., Any] | None:
     return None
 
 
-def _for_tensors(run: Run, name: str, found: Callable[..., Any]) -> Callable[..., Any]:
+def _built_in(name: str) -> Callable[..., Any] | None:
+    """Return torch's compiled function of a name such as ``linalg_svd``."""
+    import torch
+
+    if name.startswith("__"):
+        return None
+    core: Any = torch._C
+    for place in (core._VariableFunctions, core._nn, core._linalg, core._fft, core._special):
+        found = getattr(place, name, None)
+        if callable(found) and not isinstance(found, type):
+            return found  # type: ignore[no-any-return]
+    return None
+
+
+def _operator(name: str) -> Callable[..., Any] | None:
+    """Return ATen's operator, of which some have no other function: ``native_dropout_backward``."""
+    import torch
+
+    found = None if name.startswith("__") else getattr(torch.ops.aten, name, None)
+    return found if callable(found) else None
+
+
+def _as_function(name: str) -> Callable[..., Any] | None:
+    """Return a method of torch.Tensor, a reflected operator or a transposing attribute, to call."""
+    import torch
+
+    if name in _TRANSPOSING:
+        return lambda x: getattr(x, name)
+    if name.startswith("_") and name not in OPERATORS:
+        return None
+    found = None if name in _EXCLUDED else getattr(torch.Tensor, name, None)
+    return found if callable(found) else None
+
+
+def for_tensors(run: Run, name: str, found: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of torch that takes and returns at.Tensors."""
     if name in CREATING:
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -142,5 +203,6 @@ def _for_tensors(run: Run, name: str, found: Callable[..., Any]) -> Callable[...
             return run(name, found, args, kwargs)
 
     call.__name__ = name
-    call.__doc__ = f"Run ``{found.__module__ or 'torch'}.{name}`` on the memory of at.Tensors."
+    home = getattr(found, "__module__", None) or "torch"
+    call.__doc__ = f"Run ``{home}.{name}`` on the memory of at.Tensors."
     return call

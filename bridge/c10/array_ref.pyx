@@ -3,6 +3,7 @@
 """ArrayRef: a read-only view of int64 values, which keeps them alive."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 cimport cython
 from cpython.buffer cimport (
@@ -21,6 +22,42 @@ from bridge.c10.integers cimport to_int64
 from bridge.c10.errors import EnforceIndexError, EnforceTypeError, EnforceValueError
 
 
+class Shape(tuple):
+    """The sizes of a tensor as ``x.shape`` has them: a tuple of ints that counts its elements.
+
+    As ``torch.Size``, it stays one where it is sliced, added to another tuple or repeated.
+
+    >>> from bridge import at
+    >>> shape = at.zeros(2, 3, 4).shape
+    >>> shape, shape.numel(), shape[:-1].numel(), shape[1:] + (5,)
+    ((2, 3, 4), 24, 6, (3, 4, 5))
+    """
+
+    __slots__ = ()
+
+    def numel(self):
+        """Return the product of the sizes, the number of elements."""
+        return prod(self)
+
+    def __getitem__(self, index):
+        found = tuple.__getitem__(self, index)
+        return Shape(found) if type(index) is slice else found
+
+    def __add__(self, other):
+        return Shape((*self, *other)) if isinstance(other, (tuple, ArrayRef)) else NotImplemented
+
+    def __radd__(self, other):
+        return Shape((*other, *self)) if isinstance(other, (tuple, ArrayRef)) else NotImplemented
+
+    def __mul__(self, times):
+        return Shape(tuple.__mul__(self, times))
+
+    __rmul__ = __mul__
+
+    def __reduce__(self):
+        return tuple, (list(self),)
+
+
 @cython.final
 cdef class ArrayRef:
     """A read-only view of a contiguous array of int64.
@@ -31,7 +68,7 @@ cdef class ArrayRef:
         buffer of int64 (viewed, kept alive), or another ArrayRef (viewed).
 
     The ArrayRef of a tensor's sizes does not change when the tensor does. It has the hash of the
-    tuple of its ints and is equal to it.
+    tuple of its ints and is equal to it. Added to a tuple, it gives a tuple.
 
     Raises
     ------
@@ -45,6 +82,8 @@ cdef class ArrayRef:
     >>> ref = ArrayRef([2, 3, 4])
     >>> ref[1:], ref == (2, 3, 4), ref.slice(0, 2).vec()
     (ArrayRef([3, 4]), True, [2, 3])
+    >>> ref[:-1] + (5,), (1,) + ref, ref.numel()
+    ((2, 3, 5), (1, 2, 3, 4), 24)
     """
 
     def __cinit__(self, source=()):
@@ -196,6 +235,12 @@ cdef class ArrayRef:
     def __hash__(self):
         return hash(tuple(self))
 
+    def __add__(self, other):
+        return Shape((*self, *other)) if isinstance(other, (tuple, ArrayRef)) else NotImplemented
+
+    def __radd__(self, other):
+        return Shape((*other, *self)) if isinstance(other, tuple) else NotImplemented
+
     def __repr__(self):
         return f"ArrayRef({self.vec()})"
 
@@ -227,6 +272,10 @@ cdef class ArrayRef:
     def size(self):
         """Return the number of values."""
         return self.n
+
+    def numel(self):
+        """Return the product of the values: the number of elements, if they are sizes."""
+        return prod(self)
 
     def empty(self):
         """Return whether there are no values."""

@@ -5,6 +5,10 @@ from typing_extensions import Self, disjoint_base
 
 _T_co = TypeVar("_T_co", covariant=True)
 
+class Count(int):
+    def __call__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
 @disjoint_base
 class CallableAttribute(Generic[_T_co]):
     @overload

@@ -9,6 +9,18 @@ from bridge.c10.reports cimport unlikely
 from bridge.c10.slots cimport PyVectorcall_NARGS, forbid_calling, make_method_descriptor
 
 
+class Count(int):
+    """A number that may be called, too, and returns itself: ``x.nbytes`` and ``x.nbytes()``."""
+
+    __slots__ = ()
+
+    def __call__(self):
+        return int(self)
+
+    def __reduce__(self):
+        return int, (int(self),)
+
+
 cdef class CallableAttribute:
     """The descriptor of an attribute whose value, called, returns itself.
 
@@ -20,7 +32,7 @@ cdef class CallableAttribute:
         if obj is None:
             return self
         _require_owner(self, obj)
-        return self.read(obj)
+        return self.read_attribute(obj)
 
     def __set__(self, obj, value):
         # (torch.compile takes what has no __set__ for a plain function)
@@ -55,11 +67,17 @@ cdef object _call(PyObject* descriptor, PyObject** args, size_t nargsf, PyObject
     return self.read(<object>args[0])
 
 
-cdef CallableAttribute callable_attribute(object owner, str name, str doc, attribute_reader read):
-    """Return the attribute `name` of the compiled class `owner`; `read(x)` returns its value."""
+cdef CallableAttribute callable_attribute(
+    object owner, str name, str doc, attribute_reader read, attribute_reader read_attribute,
+):
+    """Return the attribute `name` of the compiled class `owner`.
+
+    `read(x)` returns the value of ``x.name()``, `read_attribute(x)` that of ``x.name``.
+    """
     cdef CallableAttribute self = CallableAttribute.__new__(CallableAttribute)
     self.vectorcall = _call
     self.read = read
+    self.read_attribute = read_attribute
     self.owner = owner
     self.owner_type = <PyTypeObject*><PyObject*>owner
     self.__name__ = name

@@ -19,9 +19,12 @@ from bridge.c10.errors import EnforceTypeError, EnforceValueError
 class DeviceType(IntEnum):
     """Kinds of device, with the numbers of DLPack 1.3's DLDeviceType.
 
+    Each is equal to its number and to its name, and prints as its name; its hash is that of the
+    number.
+
     >>> from bridge import c10
-    >>> c10.DeviceType.CUDA is c10.CUDA, int(c10.CUDA)
-    (True, 2)
+    >>> c10.DeviceType.CUDA is c10.CUDA, int(c10.CUDA), c10.CUDA == "cuda", f"{c10.CUDA}:1"
+    (True, 2, True, 'cuda:1')
     """
 
     CPU = 1
@@ -40,6 +43,22 @@ class DeviceType(IntEnum):
     Hexagon = 16
     MAIA = 17
     Trn = 18
+
+    def __eq__(self, other):
+        if isinstance(other, str):
+            return _TYPE_OF.get(other.replace("_", "")) is self
+        return int.__eq__(self, other)
+
+    def __ne__(self, other):
+        return not self == other
+
+    __hash__ = int.__hash__
+
+    def __str__(self):
+        return _NAME_OF[self]
+
+    def __format__(self, spec):
+        return format(_NAME_OF[self], spec)
 
 
 # The spelling of each type when printed; other spellings are accepted, too.

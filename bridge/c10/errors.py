@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = [
     "EnforceAssertionError",
+    "EnforceAttributeError",
     "EnforceBufferError",
     "EnforceIndexError",
     "EnforceKeyError",
@@ -59,6 +60,10 @@ class EnforceValueError(EnforceNotMet, ValueError):
 
 class EnforceIndexError(EnforceNotMet, IndexError):
     """An EnforceNotMet for an index out of range."""
+
+
+class EnforceAttributeError(EnforceNotMet, AttributeError):
+    """An EnforceNotMet for an attribute that this tensor does not have."""
 
 
 class EnforceBufferError(EnforceNotMet, BufferError):

@@ -6,6 +6,8 @@ import sys
 import threading
 from copy import deepcopy
 
+from libc.stdint cimport uintptr_t
+
 from bridge.c10.python_api cimport make_immortal, publish, published
 from bridge.c10.slots cimport forbid_calling
 from bridge.dlpack.abi cimport (
@@ -49,10 +51,14 @@ cdef class TypeMeta:
 
     ``bool(meta)`` is False for the undefined type only. A TypeMeta is equal to all that
     ``TypeMeta.Make`` takes for it: ``x.dtype == torch.float32``, ``== np.float32`` and
-    ``== "float32"``. Its hash is that of its name: in a ``dict`` or ``set``, ``"float32"`` finds
-    it, and a ``torch.dtype``, a NumPy dtype or another name, which have other hashes, do not.
-    ``np.dtype(meta)`` is its NumPy dtype. Calling a TypeMeta returns it, so that ``x.dtype`` and
-    ``x.dtype()`` are the same object.
+    ``== "float32"``. Its hash is that of its ``torch.dtype``: ``x.dtype in {torch.float32}`` and
+    ``{torch.float32: 1}[x.dtype]``; in a ``dict`` or ``set`` a NumPy dtype or a name, which have
+    other hashes, do not find it. A hash never changes, and torch is not imported for it: a type
+    that is hashed before torch is imported, or that torch lacks, keeps the hash of its name.
+
+    It has the attributes of ``torch.dtype`` and of ``numpy.dtype``. ``np.dtype(meta)`` is its NumPy
+    dtype; torch's own functions take no foreign types, so ``meta.torch`` is for them. Calling a
+    TypeMeta returns it, so that ``x.dtype`` and ``x.dtype()`` are the same object.
 
     Returned by ``TypeMeta.Make(T)``, and by ``TypeMeta.Register(cls)`` for a class.
 
@@ -63,6 +69,13 @@ cdef class TypeMeta:
     >>> meta = TypeMeta.Make("float32")
     >>> meta.name, meta.itemsize, meta.dlpack, meta.Match(float)
     ('float32', 4, (2, 32, 1), False)
+    >>> meta.is_floating_point, meta.is_complex, meta.is_signed, meta.to_complex()
+    (True, False, True, TypeMeta('complex64'))
+    >>> meta.kind, meta.char, meta.byteorder, meta.alignment
+    ('f', 'f', '=', 4)
+    >>> import torch
+    >>> torch.zeros(2, dtype=meta.torch).dtype == meta
+    True
     """
 
     @staticmethod
@@ -132,7 +145,11 @@ cdef class TypeMeta:
 
     @property
     def torch(self):
-        """The ``torch.dtype``, or None if torch has no such type. Imports torch."""
+        """The ``torch.dtype``, or None if torch has no such type. Imports torch.
+
+        For torch's functions, which take no types of other libraries:
+        ``torch.zeros(2, dtype=x.dtype.torch)``.
+        """
         if not published(&self.torch_known):
             import torch
             if not hasattr(torch, "dtype"):
@@ -155,6 +172,82 @@ cdef class TypeMeta:
         """The same as `numpy`; ``numpy.dtype(meta)`` reads it."""
         return self.numpy
 
+    @property
+    def __numpy_dtype__(self):
+        return self.numpy
+
+    # As torch.dtype has them.
+
+    @property
+    def is_floating_point(self):
+        """Whether elements are real floating-point numbers."""
+        return _is_float(self)
+
+    @property
+    def is_complex(self):
+        """Whether elements are complex numbers."""
+        return self.c_is_pod and self.c_dlpack.code == DL_COMPLEX
+
+    @property
+    def is_signed(self):
+        """Whether elements can be negative; False for bool."""
+        return self.is_complex or (self.c_is_pod and self.c_dlpack.code == DL_INT) or (
+            _is_float(self) and self.name != "float8_e8m0fnu")
+
+    def to_real(self):
+        """Return the type of the real part of an element; this type if it is not complex."""
+        for real, full in _COMPLEX_OF.items():
+            if full == self.name and real != "bfloat16":
+                return _by_spec[real]
+        return self
+
+    def to_complex(self):
+        """Return the complex type whose parts are of this type; this type if it is complex.
+
+        As in torch, that of bfloat16 is complex64.
+
+        Raises EnforceNotMet, also a TypeError: there is none.
+        """
+        if self.is_complex:
+            return self
+        if self.name not in _COMPLEX_OF:
+            raise EnforceTypeError(
+                f"There is no complex type with parts of {self}. The types that have one are "
+                f"{', '.join(_COMPLEX_OF)}.", "TypeMeta.to_complex")
+        return _by_spec[_COMPLEX_OF[self.name]]
+
+    # As numpy.dtype has them.
+
+    @property
+    def kind(self):
+        """NumPy's letter for the kind of type, such as ``"f"``; ``"V"`` for those of ml_dtypes."""
+        return _of_its_numpy(self, "kind")
+
+    @property
+    def byteorder(self):
+        """NumPy's sign of the byte order: ``"="``, native, or ``"|"`` for elements of a byte."""
+        return _of_its_numpy(self, "byteorder")
+
+    @property
+    def char(self):
+        """NumPy's letter for the type, such as ``"d"`` for float64."""
+        return _of_its_numpy(self, "char")
+
+    @property
+    def str(self):
+        """NumPy's name with byte order and size, such as ``"<f4"``."""
+        return _of_its_numpy(self, "str")
+
+    @property
+    def alignment(self):
+        """The alignment of an element, in bytes, as NumPy has it."""
+        return _of_its_numpy(self, "alignment")
+
+    def __getattr__(self, name):
+        if name in _OTHERS_OF_NUMPY:
+            return _of_its_numpy(self, name)
+        raise AttributeError(f"A TypeMeta has no attribute {name!r}.")
+
     def __call__(self):
         return self
 
@@ -170,7 +263,10 @@ cdef class TypeMeta:
             return NotImplemented
 
     def __hash__(self):
-        return hash(self.name)
+        known = _hashes.get(<uintptr_t><void*>self)
+        if known is None:
+            known = _hashes.setdefault(<uintptr_t><void*>self, _hash_now(self))
+        return known
 
     def __repr__(self):
         if self is undefined_type:
@@ -198,6 +294,45 @@ def _undefined():
 def _registered(cls):
     # When unpickled in another process, the class may not be an element type yet.
     return TypeMeta.Register(cls)
+
+
+# The hash of each type that was hashed, by address: torch may be imported later.
+cdef dict _hashes = {}
+# The complex type with parts of a type, as torch has it.
+cdef dict _COMPLEX_OF = {
+    "float16": "complex32", "bfloat16": "complex64", "float32": "complex64",
+    "float64": "complex128",
+}
+# Attributes of numpy.dtype that are passed on and not listed with the class.
+cdef frozenset _OTHERS_OF_NUMPY = frozenset((
+    "base", "descr", "fields", "flags", "hasobject", "isalignedstruct", "isbuiltin", "isnative",
+    "metadata", "names", "ndim", "newbyteorder", "num", "shape", "subdtype", "type"))
+
+
+cdef object _hash_now(TypeMeta meta):
+    """Return the hash of the torch.dtype where torch is imported and has one, else of the name."""
+    if meta.c_is_pod and sys.modules.get("torch") is not None:
+        try:
+            found = meta.torch
+        except ImportError:             # torch is importing the module that asks
+            found = None
+        if found is not None:
+            return hash(found)
+    return hash(meta.name)
+
+
+cdef bint _is_float(TypeMeta meta) noexcept:
+    cdef int code = meta.c_dlpack.code
+    return meta.c_is_pod and (code == DL_FLOAT or code == DL_BFLOAT or code >= 7)
+
+
+cdef object _of_its_numpy(TypeMeta meta, name):
+    """Return an attribute of the NumPy dtype; AttributeError where there is no such dtype."""
+    try:
+        dtype = meta.numpy
+    except EnforceTypeError as error:
+        raise AttributeError(f"{meta!r} has no {name}: {error}") from error
+    return getattr(dtype, name)
 
 
 # What names a type -> TypeMeta; what was looked up once is added. Classes are compared by identity,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy's functions on the bridge's tensors (NEP 18): they compute on the shared memory."""
+"""NumPy's functions and ufuncs on the bridge's tensors (NEP 18, 13), on the shared memory."""
 
 from __future__ import annotations
 
+from bridge.c10.errors import EnforceValueError
 from bridge.c10.handle import Handle
 from bridge.exchange.conversion import export_source
 from bridge.exchange.numpy import export_array
@@ -12,7 +13,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["call_numpy"]
+__all__ = ["REFLECTED", "call_numpy", "call_ufunc"]
+
+# The ufunc that NumPy calls for a binary operator -> the method of its right operand.
+REFLECTED = {
+    "add": "__radd__",
+    "subtract": "__rsub__",
+    "multiply": "__rmul__",
+    "divide": "__rtruediv__",
+    "floor_divide": "__rfloordiv__",
+    "remainder": "__rmod__",
+    "divmod": "__rdivmod__",
+    "power": "__rpow__",
+    "matmul": "__rmatmul__",
+    "bitwise_and": "__rand__",
+    "bitwise_or": "__ror__",
+    "bitwise_xor": "__rxor__",
+    "left_shift": "__rlshift__",
+    "right_shift": "__rrshift__",
+    "equal": "__eq__",
+    "not_equal": "__ne__",
+    "less": "__gt__",
+    "less_equal": "__ge__",
+    "greater": "__lt__",
+    "greater_equal": "__le__",
+}
 
 
 def call_numpy(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -31,6 +56,37 @@ def call_numpy(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         # whose functions have no other implementation
         return getattr(function, "_implementation", function)(*args, **kwargs)
     return function(*plain_args, **plain_kwargs)
+
+
+def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what `method` of a ufunc gives for arrays of the same memory in place of tensors.
+
+    A tensor in ``out=`` is written and returned; so is the first argument of ``ufunc.at``.
+
+    Raises EnforceNotMet, also a ValueError: such a tensor is read-only. BufferError: memory that
+    NumPy cannot hold.
+    """
+    given = kwargs.get("out", ())
+    outputs = given if isinstance(given, tuple) else (given,)
+    for written in (*outputs, *(inputs[:1] if method == "at" else ())):
+        if isinstance(written, Handle) and export_source(written, None).get_storage().readonly:
+            raise EnforceValueError(
+                "The memory is read-only. Write to a clone().",
+                f"numpy.{ufunc.__name__}",
+                condition="!readonly",
+            )
+    found: list[Handle] = []
+    arrays = _with_arrays(inputs, found)
+    named = {name: _with_arrays(value, found) for name, value in kwargs.items()}
+    results = getattr(ufunc, method)(*arrays, **named)
+    if not outputs:
+        return results
+    if not isinstance(results, tuple):
+        return results if outputs[0] is None else outputs[0]
+    return tuple(
+        result if output is None else output
+        for result, output in zip(results, outputs, strict=True)
+    )
 
 
 def _with_arrays(x: Any, found: list[Handle]) -> Any:

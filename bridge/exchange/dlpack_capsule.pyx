@@ -114,6 +114,8 @@ cdef int _synchronise(Storage storage, Storage source, object stream) except -1:
         if has_streams(source.device_type):
             from bridge.exchange.streams import check_stream
             check_stream(stream, source.device_type)
+        elif stream is not None and (isinstance(stream, bool) or not isinstance(stream, int)):
+            raise TypeError(f"A stream is an int or None, not {stream!r}.")
         elif stream is not None and stream != -1:
             raise BufferError(
                 f"There are no streams on {storage.device()}; stream must be None, not {stream!r}.")

@@ -64,25 +64,18 @@ cdef inline void _place(Storage storage, TensorImpl impl, DLTensor* out) noexcep
 
 cdef void _describe(TensorImpl impl, char* data, DLTensor* out, int64_t* dims) noexcept:
     """Fill `out`; sizes and strides go to `dims`, 2 * ndim of them."""
-    cdef int64_t step = 1
+    cdef int64_t* strides = dims + impl.ndim
     cdef int i
     out.data = data
     _place(impl.storage, impl, out)
     out.shape = dims
-    out.strides = dims + impl.ndim
-    # Dimensions of size one may have any stride; some consumers want the plain one, and
-    # torch no negative one.
-    if not impl.flags & CONTIGUOUS:
-        memcpy(dims, impl.c_sizes, 2 * impl.ndim * sizeof(int64_t))
-        for i in range(impl.ndim):
-            if dims[i] == 1 and dims[impl.ndim + i] < 0:
-                dims[impl.ndim + i] = 1
-        return
-    for i in range(impl.ndim - 1, -1, -1):
-        dims[i] = impl.c_sizes[i]
-        dims[impl.ndim + i] = step
-        if dims[i] > 1:
-            step *= dims[i]
+    out.strides = strides
+    memcpy(dims, impl.c_sizes, impl.ndim * sizeof(int64_t))
+    memcpy(strides, impl.c_strides(), impl.ndim * sizeof(int64_t))
+    # As they are, but where no element depends on it none is negative: torch has no such strides.
+    for i in range(impl.ndim):
+        if strides[i] < 0 and (dims[i] == 1 or impl.c_numel == 0):
+            strides[i] = 1
 
 
 cdef DLManagedTensorVersioned* export_versioned(

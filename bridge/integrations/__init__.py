@@ -14,11 +14,18 @@ __all__ = ["prepare"]
 
 
 def _torch() -> None:
-    from bridge.integrations import torch_collate, torch_load, torch_operators, torch_pytree
+    from bridge.integrations import (
+        torch_collate,
+        torch_load,
+        torch_operators,
+        torch_parameter,
+        torch_pytree,
+    )
 
     torch_collate.register()
     torch_load.register()
     torch_operators.register()
+    torch_parameter.register()
     torch_pytree.register()
 
 

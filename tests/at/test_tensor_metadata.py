@@ -28,7 +28,7 @@ def test_metadata(shape: tuple[int, ...], dtype: str) -> None:
     assert isinstance(tensor.sizes(), c10.ArrayRef)
     assert isinstance(tensor.strides(), c10.ArrayRef)
     assert tensor.shape == shape
-    assert type(tensor.shape) is tuple
+    assert isinstance(tensor.shape, tuple)
     assert tensor.dim() == tensor.ndim == len(shape)
     assert tensor.numel() == expected.numel()
     assert tensor.itemsize() == expected.element_size()
@@ -215,3 +215,35 @@ def test_contiguous_views_pass_the_boundary() -> None:
     assert tensor[:, 0].tolist() == [0.0, 5.0, 5.0, 0.0]
     assert caffe2.Tensor(tensor[2:2]).numel() == 0
     assert caffe2.Tensor(at.zeros((1, 6)).t()).sizes() == (6, 1)
+
+
+def test_to_a_memory_format() -> None:
+    x, t = at.ones(2, 3, 4, 4), torch.ones(2, 3, 4, 4)
+    last = x.to(memory_format=torch.channels_last)
+    assert last.stride() == t.to(memory_format=torch.channels_last).stride()
+    assert last.to(memory_format=torch.channels_last) is last
+    double = x.to("float64", memory_format=torch.channels_last)
+    assert (double.dtype, double.stride()) == (c10.float64, last.stride())
+    assert x.to(memory_format=torch.preserve_format) is x
+    assert x.to(copy=True, memory_format=torch.channels_last).data_ptr() != x.data_ptr()
+
+
+@pytest.mark.parametrize(("start", "length"), [(11, 0), (-11, 0)])
+def test_narrow_from_outside(start: int, length: int) -> None:
+    for x in (at.arange(10), torch.arange(10)):
+        with pytest.raises(IndexError):
+            x.narrow(0, start, length)
+    assert at.arange(10).narrow(0, 10, 0).shape == (0,)
+
+
+def test_view_as_numpy_calls_it() -> None:
+    x = at.ones(2)
+    assert x.view(dtype="int32").tolist() == x.view("int32").tolist()
+    with pytest.raises(TypeError, match="both"):
+        x.view(2, dtype="int32")
+
+
+def test_an_attribute_that_torch_refuses_is_not_there() -> None:
+    assert not hasattr(at.ones(2), "imag")
+    with pytest.raises(RuntimeError, match="imag"):
+        _ = at.ones(2).imag

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: RUF005  sums are what is tested
 """`c10.ArrayRef`: a read-only view of int64 values over every kind of sequence."""
 
 import gc
+import math
+import pickle
 from array import array
 from collections import UserList
 from collections.abc import Callable, Sequence
@@ -354,3 +357,40 @@ def test_what_is_no_sequence_is_unequal() -> None:
     for other in ({0: 1, 1: 2}, MappingProxyType({0: 1, 1: 2}), {0, 1}, Endless(), iter([0, 1])):
         assert (ref == other) is False
     assert ref == UserList([0, 1])
+
+
+def test_sums_with_tuples_are_tuples() -> None:
+    ref = c10.ArrayRef([2, 3, 4])
+    assert ref[:-1] + (5,) == (2, 3, 5)
+    assert (1,) + ref == (1, 2, 3, 4)
+    assert ref + ref == (2, 3, 4, 2, 3, 4)
+    for found in (ref + (5,), (1,) + ref, ref + ref):
+        assert isinstance(found, tuple)
+    assert (ref.numel(), c10.ArrayRef([]).numel(), c10.ArrayRef([3, 0]).numel()) == (24, 1, 0)
+    for wrong in (lambda: ref + [1], lambda: [1] + ref, lambda: ref + 1):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+class TestShape:
+    def test_it_is_a_tuple_that_counts_its_elements(self) -> None:
+        shape = at.zeros(2, 3, 4).shape
+        assert isinstance(shape, tuple)
+        assert (shape, hash(shape), repr(shape)) == ((2, 3, 4), hash((2, 3, 4)), "(2, 3, 4)")
+        assert (shape.numel(), shape[1], shape[-1]) == (24, 3, 4)
+        assert at.zeros(()).shape.numel() == 1
+
+    def test_it_stays_one(self) -> None:
+        shape = at.zeros(2, 3, 4).shape
+        for found in (shape[:-1], shape[::-1], shape + (5,), (5,) + shape, shape * 2, 2 * shape):
+            assert found.numel() == math.prod(found)
+        assert (5,) + shape == (5, 2, 3, 4)
+        with pytest.raises(TypeError):
+            shape + [1]
+
+    def test_it_goes_where_sizes_go(self) -> None:
+        shape = at.zeros(2, 3).shape
+        assert torch.zeros(shape).shape == np.zeros(shape).shape == at.zeros(shape).shape == shape
+
+    def test_a_copy_by_pickle_is_a_tuple(self) -> None:
+        assert type(pickle.loads(pickle.dumps(at.zeros(2).shape))) is tuple

@@ -190,3 +190,15 @@ def test_a_tensor_keeps_the_index_of_its_device(index: int) -> None:
 def test_an_index_that_dlpack_cannot_say(number: str) -> None:
     with pytest.raises(c10.EnforceValueError, match=number):
         c10.Device(f"cuda:{number}")
+
+
+def test_a_type_is_equal_to_its_name_and_its_number() -> None:
+    for kind in c10.DeviceType:
+        assert kind == str(kind) == f"{kind}"
+        assert kind == int(kind)
+        assert kind != "no_such_device"
+        assert {int(kind): 1}[kind] == {kind: 1}[int(kind)] == 1
+    assert c10.Device("cuda:1").type == "cuda"
+    assert c10.Device("cpu").type != "cuda"
+    assert c10.Device("cpu").type in ("cpu", "cuda")
+    assert f"{c10.Device('cuda:1').type}:1" == "cuda:1"

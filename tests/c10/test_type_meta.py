@@ -187,10 +187,84 @@ def test_unequal_to_what_make_refuses(other: object) -> None:
     assert c10.float32 != other
 
 
-def test_the_hash_is_that_of_the_name() -> None:
-    assert hash(c10.float32) == hash("float32")
-    assert {c10.float32: 1}["float32"] == {"float32": 1}[at.zeros(1).dtype] == 1
-    assert at.zeros(1).dtype in {"float32", "int64"}
+def test_the_hash_is_that_of_torch() -> None:
+    code = """
+import torch
+from bridge import at, c10
+from bridge.c10.type_meta import ROWS
+x = at.zeros(1)
+assert x.dtype in {torch.float32}
+assert {torch.float32: 1}[x.dtype] == {x.dtype: 1}[torch.float32] == 1
+assert all(hash(row) == hash(row.torch) for row in ROWS if row.torch is not None)
+assert all(hash(row) == hash(row.name) for row in ROWS if row.torch is None)
+"""
+    assert run_python(code) == ""
+
+
+def test_a_hash_stays_when_torch_is_imported() -> None:
+    code = """
+import sys
+from bridge import at
+x = at.zeros(1)
+table = {x.dtype: "known"}
+assert "torch" not in sys.modules
+import torch
+assert table[x.dtype] == table[at.ones(2).dtype] == "known"
+assert at.ones(2, "float64").dtype in {torch.float64}
+"""
+    assert run_python(code) == ""
+
+
+def test_the_package_takes_no_hash_before_torch_is_imported() -> None:
+    code = """
+import sys
+import numpy as np
+import bridge
+from bridge import at, c10, caffe2
+from bridge.c10.type_meta import ROWS
+from bridge.caffe2 import workspace
+workspace.FeedBlob("a", np.ones(3, np.float32))
+workspace.DeserializeBlob("b", workspace.SerializeBlob("a"))
+bridge.to_numpy(at.zeros(3)).sum()
+repr(at.zeros(3, "int64"))
+import torch
+assert [row for row in ROWS if row.torch is not None and hash(row) != hash(row.torch)] == []
+"""
+    assert run_python(code) == ""
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.torch is not None], ids=str)
+def test_attributes_of_torch(row: Row) -> None:
+    meta, theirs = getattr(c10, row.name), row.torch
+    for name in ("is_floating_point", "is_complex", "is_signed", "itemsize"):
+        assert getattr(meta, name) == getattr(theirs, name)
+    assert meta.to_real() == theirs.to_real()
+    try:
+        expected = theirs.to_complex()
+    except RuntimeError:
+        with pytest.raises(c10.EnforceNotMet, match="complex"):
+            meta.to_complex()
+    else:
+        assert meta.to_complex() == expected
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.numpy is not None], ids=str)
+def test_attributes_of_numpy(row: Row) -> None:
+    meta, theirs = getattr(c10, row.name), np.dtype(row.numpy)
+    for name in (
+        "kind", "byteorder", "char", "str", "name", "itemsize", "alignment", "type", "num", "names",
+        "fields", "subdtype", "hasobject", "isnative", "shape", "ndim", "base", "metadata",
+    ):  # fmt: skip
+        assert getattr(meta, name) == getattr(theirs, name), name
+    assert meta.newbyteorder("<") == theirs.newbyteorder("<")
+
+
+def test_attributes_that_a_type_lacks() -> None:
+    undefined = caffe2.Tensor([2], "cpu").dtype
+    for name in ("kind", "str", "no_such_attribute"):
+        assert not hasattr(undefined, name)
+    assert (undefined.is_floating_point, undefined.is_complex, undefined.is_signed) == (False,) * 3
+    assert c10.string.kind == "O"
 
 
 def test_undefined_is_equal_to_itself_only() -> None:

@@ -6,9 +6,11 @@ from __future__ import annotations
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceValueError
+from bridge.c10.type_table import TypeTable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any, Final
 
 
@@ -88,9 +90,9 @@ FIELDS: dict[int, str] = {
 }
 
 # The number of each element type. BYTE is the old number of uint8, which is read but not written.
-NUMBERS: dict[TypeMeta, int] = {
-    meta: number for number, meta in ELEMENT_TYPES.items() if number != DataType.BYTE
-}
+NUMBERS: Mapping[TypeMeta, int] = TypeTable(
+    *((meta, number) for number, meta in ELEMENT_TYPES.items() if number != DataType.BYTE)
+)
 
 _NUMBERS_BY_NAME = {
     name: number

@@ -19,13 +19,13 @@ __all__: list[str] = []
 
 # The names of the types in C++.
 _NAMES = {
-    c10.float32: "float",
-    c10.float64: "double",
-    c10.int32: "int",
-    c10.int64: "long int",
-    c10.bool: "bool",
-    c10.uint8: "unsigned char",
-    c10.string: "std::basic_string<char>",
+    "float32": "float",
+    "float64": "double",
+    "int32": "int",
+    "int64": "long int",
+    "bool": "bool",
+    "uint8": "unsigned char",
+    "string": "std::basic_string<char>",
 }
 
 
@@ -57,7 +57,7 @@ class Print(TorchOperator):
         tensor = self.Input(0)
         dtype = tensor.dtype()
         values = b",".join(self._values()) if tensor.numel() else b""
-        kind = _NAMES.get(dtype, dtype.name if dtype else "no type yet")
+        kind = _NAMES.get(dtype.name, dtype.name if dtype else "no type yet")
         sizes = "".join(f"{size}," for size in tensor.sizes())
         self._write(f"Tensor {name} of type {kind}. Dims: ({sizes}): ".encode() + values)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_ZEROS: dict[TypeMeta, Any] = {c10.float32: 0.0, c10.float64: 0.0, c10.bool: False, c10.string: ""}
+_ZEROS: dict[str, Any] = {"float32": 0.0, "float64": 0.0, "bool": False, "string": ""}
 
 
 class FillValue:
@@ -56,7 +56,7 @@ class FillValue:
             dtype is not c10.float16,
             "dtype is not float16, which Float16ConstantFill is for",
         )
-        value = arguments.single("value", _ZEROS.get(dtype, 0))
+        value = arguments.single("value", _ZEROS.get(dtype.name, 0))
         if dtype is c10.string:
             value = as_bytes(value)
         elif type(value) is int:

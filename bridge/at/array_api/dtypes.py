@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Element types in the array API standard: names, promotion, limits and conversion."""
+
+from __future__ import annotations
+
+import functools
+from collections import namedtuple
+
+from bridge.at.tensor import Tensor
+from bridge.c10.errors import EnforceTypeError
+from bridge.c10.type_meta import TypeMeta, as_type
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "FUNCTIONS", "KINDS", "NAMES", "SCALARS", "astype", "can_cast", "finfo", "iinfo", "isdtype",
+    "promoted", "result_type",
+]  # fmt: skip
+
+# Those of the standard.
+FUNCTIONS = ("astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type")
+
+
+SCALARS = (bool, int, float, complex)
+_SIGNED = ("int8", "int16", "int32", "int64")
+_UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+_REAL = ("float32", "float64")
+_COMPLEX = ("complex64", "complex128")
+NAMES = ("bool", *_SIGNED, *_UNSIGNED, *_REAL, *_COMPLEX)
+
+# The kinds of `isdtype`.
+KINDS = {
+    "bool": ("bool",),
+    "signed integer": _SIGNED,
+    "unsigned integer": _UNSIGNED,
+    "integral": (*_SIGNED, *_UNSIGNED),
+    "real floating": _REAL,
+    "complex floating": _COMPLEX,
+    "numeric": (*_SIGNED, *_UNSIGNED, *_REAL, *_COMPLEX),
+}
+
+finfo_object = namedtuple("finfo_object", "bits eps max min smallest_normal dtype")
+iinfo_object = namedtuple("iinfo_object", "bits max min dtype")
+
+
+@functools.cache
+def _joined(a: str, b: str) -> str | None:
+    """Return the name of the type that two others are promoted to, or None."""
+    for kind in (("bool",), _SIGNED, _UNSIGNED, _REAL, _COMPLEX):
+        if a in kind and b in kind:
+            return kind[max(kind.index(a), kind.index(b))]
+    if a in _UNSIGNED and b in _SIGNED:
+        # the smallest signed type that has all values of both; there is none beside uint64
+        rank = max(_UNSIGNED.index(a) + 1, _SIGNED.index(b))
+        return _SIGNED[rank] if rank < len(_SIGNED) else None
+    if a in _REAL and b in _COMPLEX:
+        return _COMPLEX[max(_REAL.index(a), _COMPLEX.index(b))]
+    return None
+
+
+def promoted(a: TypeMeta, b: TypeMeta) -> TypeMeta | None:
+    """Return the type of the standard's promotion table; None where it has no row."""
+    name = _joined(a.name, b.name) or _joined(b.name, a.name)
+    if name is None:
+        return a if a is b else None
+    return as_type(name)
+
+
+def _type_of(x: Any) -> TypeMeta:
+    if isinstance(x, Tensor):
+        return x.dtype()
+    # the NumPy scalar of an array; a NumPy type has an attribute of this name, too
+    return as_type(x.dtype if hasattr(x, "__array__") and not isinstance(x, type) else x)
+
+
+def result_type(*arrays_and_dtypes: Any) -> TypeMeta:
+    """Return the type that the arguments are promoted to: arrays, types and Python scalars.
+
+    Raises ValueError: there is neither an array nor a type. TypeError: the types have no common
+    one, in the standard or in torch.
+    """
+    scalars = [one for one in arrays_and_dtypes if isinstance(one, SCALARS)]
+    types = [_type_of(one) for one in arrays_and_dtypes if not isinstance(one, SCALARS)]
+    if not types:
+        raise ValueError("result_type takes at least one array or type.")
+    found = functools.reduce(_common, types)
+    for scalar in scalars:
+        found = _with_scalar(found, scalar)
+    return found
+
+
+def _common(a: TypeMeta, b: TypeMeta) -> TypeMeta:
+    found = promoted(a, b)
+    if found is not None:
+        return found
+    import torch
+
+    if a.torch is None or b.torch is None:
+        raise EnforceTypeError(f"{a} and {b} have no common type.", "result_type")
+    try:
+        return as_type(torch.promote_types(a.torch, b.torch))
+    except RuntimeError as error:
+        raise EnforceTypeError(
+            f"{a} and {b} have no common type: {error}", "result_type"
+        ) from error
+
+
+def _with_scalar(meta: TypeMeta, scalar: Any) -> TypeMeta:
+    kind = type(scalar)
+    if issubclass(kind, complex) and not meta.is_complex:
+        return as_type("complex128" if meta.name == "float64" else "complex64")
+    if issubclass(kind, float) and not (meta.is_floating_point or meta.is_complex):
+        return as_type("float32")
+    if issubclass(kind, int) and kind is not bool and meta.name == "bool":
+        return as_type("int64")
+    return meta
+
+
+def can_cast(from_: Any, to: Any, /) -> bool:
+    """Return whether the type, or that of the array, is promoted to `to` beside it."""
+    source, target = _type_of(from_), as_type(to)
+    found = promoted(source, target)
+    if found is not None:
+        return found is target
+    import torch
+
+    if source.torch is None or target.torch is None:
+        return source is target
+    return torch.can_cast(source.torch, target.torch)
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Return whether a type is of a kind: a type, one of the standard's names, or a tuple of them.
+
+    Raises ValueError: no such kind. TypeError: a tuple inside a tuple.
+    """
+    if isinstance(kind, tuple):
+        if any(isinstance(one, tuple) for one in kind):
+            raise TypeError(f"Kinds are types and strings, not tuples: {kind!r}.")
+        return any(isdtype(dtype, one) for one in kind)
+    meta = as_type(dtype)
+    if not isinstance(kind, str):
+        return meta is as_type(kind)
+    if kind not in KINDS:
+        raise ValueError(
+            f"{kind!r} is not a kind of type; those are {', '.join(map(repr, KINDS))}."
+        )
+    if kind == "real floating":
+        return meta.is_floating_point
+    return meta.name in KINDS[kind] or (kind == "numeric" and meta.is_floating_point)
+
+
+def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """Return the array with another element type; always a copy, unless ``copy=False``."""
+    return x.to(dtype=dtype, device=device, copy=copy)
+
+
+def finfo(type: Any, /) -> finfo_object:
+    """Return the limits of a floating-point type, or of the parts of a complex one.
+
+    Raises TypeError: it is neither.
+    """
+    import torch
+
+    meta = _type_of(type).to_real()
+    if not meta.is_floating_point or meta.torch is None:
+        raise EnforceTypeError(f"finfo takes a floating-point type, not {meta}.", "finfo")
+    found = torch.finfo(meta.torch)
+    return finfo_object(found.bits, found.eps, found.max, found.min, found.smallest_normal, meta)
+
+
+def iinfo(type: Any, /) -> iinfo_object:
+    """Return the limits of a type of integers. Raises TypeError: it is none."""
+    meta = _type_of(type)
+    if meta.name not in KINDS["integral"]:
+        raise EnforceTypeError(f"iinfo takes a type of integers, not {meta}.", "iinfo")
+    bits = 8 * meta.itemsize
+    if meta.is_signed:
+        return iinfo_object(bits, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), meta)
+    return iinfo_object(bits, 2**bits - 1, 0, meta)

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The extension ``linalg`` of the array API standard."""
+
+from __future__ import annotations
+
+import torch
+
+from bridge.at.array_api.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
+from bridge.at.array_api.running import agreed, on_memory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul",
+    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr",
+    "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
+
+
+@on_memory
+def cholesky(x: torch.Tensor, /, *, upper: bool = False) -> Any:
+    """Return the triangular factors of positive-definite matrices."""
+    return torch.linalg.cholesky(x, upper=upper)
+
+
+@on_memory
+def cross(x1: torch.Tensor, x2: torch.Tensor, /, *, axis: int = -1) -> Any:
+    """Return the cross products of vectors of three elements along `axis`.
+
+    Raises ValueError: they have another number of elements.
+    """
+    x1, x2 = agreed(x1, x2)
+    for x in (x1, x2):
+        if not -x.ndim <= axis < x.ndim:
+            raise IndexError(f"There is no axis {axis} in an array of {x.ndim} dimensions.")
+        if x.shape[axis] != 3:
+            raise ValueError(f"A cross product takes 3 elements, not {x.shape[axis]}.")
+    x1, x2 = torch.broadcast_tensors(x1, x2)  # type: ignore[no-untyped-call]
+    return torch.linalg.cross(x1, x2, dim=axis)
+
+
+@on_memory
+def det(x: torch.Tensor, /) -> Any:
+    """Return the determinants of matrices."""
+    return torch.linalg.det(x)
+
+
+@on_memory
+def diagonal(x: torch.Tensor, /, *, offset: int = 0) -> Any:
+    """Return views of the diagonals of matrices, `offset` above the main one."""
+    return torch.diagonal(x, offset, -2, -1)
+
+
+@on_memory
+def eig(x: torch.Tensor, /) -> Any:
+    """Return the eigenvalues and eigenvectors of matrices, complex."""
+    return torch.linalg.eig(x)
+
+
+@on_memory
+def eigvals(x: torch.Tensor, /) -> Any:
+    """Return the eigenvalues of matrices, complex."""
+    return torch.linalg.eigvals(x)
+
+
+@on_memory
+def eigh(x: torch.Tensor, /) -> Any:
+    """Return the eigenvalues and eigenvectors of Hermitian matrices."""
+    return torch.linalg.eigh(x)
+
+
+@on_memory
+def eigvalsh(x: torch.Tensor, /) -> Any:
+    """Return the eigenvalues of Hermitian matrices."""
+    return torch.linalg.eigvalsh(x)
+
+
+@on_memory
+def inv(x: torch.Tensor, /) -> Any:
+    """Return the inverses of matrices."""
+    return torch.linalg.inv(x)
+
+
+@on_memory
+def matrix_norm(x: torch.Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """Return the norms of matrices."""
+    return torch.linalg.matrix_norm(x, ord=ord, keepdim=keepdims)
+
+
+@on_memory
+def matrix_power(x: torch.Tensor, n: int, /) -> Any:
+    """Return the matrices to the power `n`."""
+    return torch.linalg.matrix_power(x, n)
+
+
+def _tolerance(x: torch.Tensor, rtol: Any) -> Any:
+    return rtol.to(x.real.dtype) if isinstance(rtol, torch.Tensor) else rtol
+
+
+@on_memory
+def matrix_rank(x: torch.Tensor, /, *, rtol: Any = None) -> Any:
+    """Return the ranks of matrices: of singular values above `rtol` times the greatest.
+
+    Raises ValueError: fewer than two dimensions.
+    """
+    if x.ndim < 2:
+        raise ValueError(f"A matrix has two dimensions; the array has {x.ndim}.")
+    return torch.linalg.matrix_rank(x, rtol=_tolerance(x, rtol))
+
+
+@on_memory
+def outer(x1: torch.Tensor, x2: torch.Tensor, /) -> Any:
+    """Return the products of each pair of elements of two vectors."""
+    return torch.outer(*agreed(x1, x2))
+
+
+@on_memory
+def pinv(x: torch.Tensor, /, *, rtol: Any = None) -> Any:
+    """Return the pseudo-inverses of matrices."""
+    return torch.linalg.pinv(x, rtol=_tolerance(x, rtol))
+
+
+@on_memory
+def qr(x: torch.Tensor, /, *, mode: str = "reduced") -> Any:
+    """Return the factors ``Q`` and ``R`` of matrices; `mode` is "reduced" or "complete"."""
+    return torch.linalg.qr(x, mode=mode)
+
+
+@on_memory
+def slogdet(x: torch.Tensor, /) -> Any:
+    """Return the signs and the logarithms of the absolute values of determinants."""
+    return torch.linalg.slogdet(x)
+
+
+@on_memory
+def solve(x1: torch.Tensor, x2: torch.Tensor, /) -> Any:
+    """Return the solutions of ``x1 @ x = x2``: `x2` is a vector, or a stack of matrices."""
+    x1, x2 = agreed(x1, x2)
+    if x2.ndim > 1 and x1.shape[:-1] == x2.shape:
+        # matrices, which torch would take for a stack of vectors
+        x2 = x2.unsqueeze(0)
+    return torch.linalg.solve(x1, x2)
+
+
+@on_memory
+def svd(x: torch.Tensor, /, *, full_matrices: bool = True) -> Any:
+    """Return the singular value decompositions of matrices: ``U``, ``S`` and ``Vh``."""
+    return torch.linalg.svd(x, full_matrices=full_matrices)
+
+
+@on_memory
+def svdvals(x: torch.Tensor, /) -> Any:
+    """Return the singular values of matrices."""
+    return torch.linalg.svdvals(x)
+
+
+@on_memory
+def trace(x: torch.Tensor, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """Return the sums of the diagonals of matrices; integers are summed as int64."""
+    return torch.sum(torch.diagonal(x, offset, -2, -1), -1, dtype=dtype)
+
+
+@on_memory
+def vector_norm(
+    x: torch.Tensor,
+    /,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    ord: Any = 2,
+) -> Any:
+    """Return the norms of vectors along `axis`; None takes all elements as one vector."""
+    if axis == ():
+        size = torch.abs(x)
+        return (x != 0).to(size.dtype) if ord == 0 else size
+    return torch.linalg.vector_norm(x, ord=ord, dim=axis, keepdim=keepdims)

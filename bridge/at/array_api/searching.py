@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searching, sorting and indexing functions of the array API standard."""
+
+from __future__ import annotations
+
+import torch
+
+from bridge.at.array_api.dtypes import SCALARS
+from bridge.at.array_api.running import agreed, axes_of, on_memory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "argmax", "argmin", "argsort", "isin", "nonzero", "searchsorted", "sort", "take",
+    "take_along_axis", "where",
+]  # fmt: skip
+
+
+def _position(x: torch.Tensor, axis: int | None, keepdims: bool, find: Any) -> torch.Tensor:
+    if axis is not None:
+        found: torch.Tensor = find(x, axis, keepdim=keepdims)
+        return found
+    found = find(x.flatten())
+    return found.reshape((1,) * x.ndim) if keepdims else found
+
+
+@on_memory
+def argmax(x: torch.Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
+    """Return the index of the greatest element along `axis`; of all, in row-major order."""
+    return _position(x, axis, keepdims, torch.argmax)
+
+
+@on_memory
+def argmin(x: torch.Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
+    """Return the index of the least element along `axis`; of all, in row-major order."""
+    return _position(x, axis, keepdims, torch.argmin)
+
+
+@on_memory
+def sort(
+    x: torch.Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True
+) -> torch.Tensor:
+    """Return the elements in order along `axis`."""
+    return torch.sort(x, dim=axis, descending=descending, stable=stable).values
+
+
+@on_memory
+def argsort(
+    x: torch.Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True
+) -> torch.Tensor:
+    """Return the indices that put the elements in order along `axis`."""
+    return torch.argsort(x, dim=axis, descending=descending, stable=stable)
+
+
+@on_memory
+def nonzero(x: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
+    """Return the indices of the elements that are not zero, an array for each dimension.
+
+    Raises ValueError: the array has no dimensions.
+    """
+    if x.ndim == 0:
+        raise ValueError("An array without dimensions has no indices.")
+    return torch.nonzero(x, as_tuple=True)
+
+
+@on_memory
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> torch.Tensor:
+    """Return whether each element of `x1` is among those of `x2`; whether not, if `invert`."""
+    x1, x2 = agreed(x1, x2)
+    return torch.isin(x1, x2, invert=invert)
+
+
+@on_memory
+def searchsorted(
+    x1: torch.Tensor,
+    x2: Any,
+    /,
+    *,
+    side: str = "left",
+    sorter: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return where the elements of `x2` belong in `x1`, which is sorted, or is by `sorter`."""
+    x1, x2 = agreed(x1, x2)
+    return torch.searchsorted(
+        x1, x2, side=side, sorter=None if sorter is None else sorter.to(torch.int64)
+    )
+
+
+@on_memory
+def where(condition: torch.Tensor, x1: Any, x2: Any, /) -> torch.Tensor:
+    """Return the elements of `x1` where `condition` is true, else of `x2`."""
+    if not (isinstance(x1, SCALARS) and isinstance(x2, SCALARS)):
+        x1, x2 = agreed(x1, x2)
+    return torch.where(condition, x1, x2)
+
+
+def _counted_from_start(indices: torch.Tensor, size: int) -> torch.Tensor:
+    """Return indices without negative ones; torch wraps none here."""
+    wide = indices.to(torch.int64)
+    return torch.where(wide < 0, wide + size, wide)
+
+
+@on_memory
+def take(x: torch.Tensor, indices: torch.Tensor, /, *, axis: int | None = None) -> torch.Tensor:
+    """Return the elements at `indices` along `axis`, which one dimension may leave away.
+
+    Raises ValueError: no `axis`, and the array is not one-dimensional.
+    """
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"axis= is needed, since the array has {x.ndim} dimensions.")
+        axis = 0
+    (axis,) = axes_of(x, axis)
+    return torch.index_select(x, axis, _counted_from_start(indices, x.shape[axis]))
+
+
+@on_memory
+def take_along_axis(x: torch.Tensor, indices: torch.Tensor, /, *, axis: int = -1) -> torch.Tensor:
+    """Return the elements at `indices`, which broadcast with the array, along `axis`."""
+    (axis,) = axes_of(x, axis)
+    return torch.take_along_dim(x, _counted_from_start(indices, x.shape[axis]), dim=axis)
