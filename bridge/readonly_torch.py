@@ -22,11 +22,14 @@ import torch
 
 from bridge.at.readonly_guard import read_only
 from bridge.at.tensor import Tensor as AtTensor
+from bridge.c10.errors import EnforceTypeError
 from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.torch_writes import written
 
 __all__ = ["ReadOnlyStorage", "ReadOnlyTensor", "guarded"]
 
+# (parts of torch that its types do not describe)
+_torch: Any = torch
 # An integer of each size, for types that torch's DLPack lacks.
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
 # Operations that give their first argument the memory of another.
@@ -43,6 +46,13 @@ def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
     raise read_only()
 
 
+def _traced() -> EnforceTypeError:
+    """Return the error for torch.compile, which runs what raises it outside of the graph."""
+    return EnforceTypeError(
+        "The memory of this argument is read-only. Write to a copy: clone().", "Tensor"
+    )
+
+
 class ReadOnlyTensor(torch.Tensor):
     """A torch tensor on memory that is read-only: what would write it raises EnforceNotMet.
 
@@ -50,14 +60,14 @@ class ReadOnlyTensor(torch.Tensor):
     pickle. ``numpy()`` is a read-only array.
     """
 
-    _plain: torch.Tensor
+    _plain: Any  # the torch.Tensor to compute with
     _is_read_only = True  # for bridge.exchange.import_tensor
 
     @staticmethod
     def __new__(cls, plain: torch.Tensor) -> ReadOnlyTensor:
         """Return a tensor of the memory of `plain`, a plain tensor."""
         if type(plain) is not torch.Tensor:  # torch.compile's, without memory
-            return torch.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined, no-any-return]
+            return torch.Tensor._make_wrapper_subclass(
                 cls,
                 plain.size(),
                 strides=plain.stride(),
@@ -73,14 +83,16 @@ class ReadOnlyTensor(torch.Tensor):
         super().__init__()
         self._plain = plain
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__: Any = torch._C._disabled_torch_function_impl
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         kwargs = kwargs or {}
         for given in written(func, args, kwargs):
             if isinstance(given, cls):
-                raise read_only()
+                raise read_only() if type(given._plain) is torch.Tensor else _traced()
         sources: list[ReadOnlyTensor] = []
         plain_args = _replaced(args, _collector(sources))
         plain_kwargs = {name: _replaced(x, _collector(sources)) for name, x in kwargs.items()}
@@ -105,7 +117,7 @@ class ReadOnlyTensor(torch.Tensor):
     # What reads the memory without an operation.
 
     @property
-    def data(self) -> torch.Tensor:  # type: ignore[override]
+    def data(self) -> torch.Tensor:
         """The same memory, detached. Setting it makes this a plain tensor of other memory."""
         return self.detach()
 
@@ -121,13 +133,13 @@ class ReadOnlyTensor(torch.Tensor):
         if self.grad is not None and made.requires_grad:
             made.grad = self.grad.to(made)
         try:
-            torch.utils.swap_tensors(self, made)
+            _torch.utils.swap_tensors(self, made)
         except RuntimeError as error:
             raise read_only() from error
 
     def data_ptr(self) -> int:
         """Return the address of the first element; nothing may be written there."""
-        return self._plain.data_ptr()
+        return int(self._plain.data_ptr())
 
     def numpy(self, *, force: bool = False) -> Any:
         """Return a read-only NumPy array of the memory. `force`: as in torch."""
@@ -171,7 +183,7 @@ class ReadOnlyTensor(torch.Tensor):
         return storage
 
     def _typed_storage(self) -> Any:
-        storage = torch.storage.TypedStorage(
+        storage = _torch.storage.TypedStorage(
             wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True
         )
         storage.__class__ = ReadOnlyTypedStorage
@@ -183,23 +195,30 @@ class ReadOnlyTensor(torch.Tensor):
 
     def is_shared(self) -> bool:
         """Return whether the memory is shared with other processes."""
-        return self._plain.is_shared()
+        return bool(self._plain.is_shared())
+
+    def __repr__(self) -> str:  # type: ignore[override]
+        if type(self._plain) is not torch.Tensor:  # torch.compile's, which has no values
+            return f"ReadOnlyTensor({self._plain!r})"
+        return str(_torch.Tensor.__repr__(self))
 
     def __format__(self, spec: str) -> str:
-        return self._plain.__format__(spec)
+        return str(self._plain.__format__(spec))
 
     # Copies, which may be written.
 
     def _copied(self) -> torch.Tensor:
-        copied = self._plain.clone()
+        copied: torch.Tensor = self._plain.clone()
         if getattr(self, "_is_param", False):
             return torch.nn.Parameter(copied, requires_grad=self.requires_grad)
-        return copied.requires_grad_(self.requires_grad)
+        copied.requires_grad_(self.requires_grad)
+        return copied
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return self._copied().__reduce_ex__(protocol)
+        copied: Any = self._copied()
+        return copied.__reduce_ex__(protocol)
 
-    def __deepcopy__(self, memo: Any) -> torch.Tensor:  # type: ignore[override]
+    def __deepcopy__(self, memo: Any) -> torch.Tensor:
         copied = memo[id(self)] = self._copied()
         return copied
 
@@ -272,10 +291,10 @@ def _of_protected_storage(plain: torch.Tensor) -> torch.Tensor:
     bits = plain
     with torch.inference_mode(False):
         try:
-            capsule = torch.utils.dlpack.to_dlpack(bits)
+            capsule = _torch.utils.dlpack.to_dlpack(bits)
         except (BufferError, RuntimeError):
             bits = plain.view(_BITS[plain.itemsize])
-            capsule = torch.utils.dlpack.to_dlpack(bits)
+            capsule = _torch.utils.dlpack.to_dlpack(bits)
         tensor: torch.Tensor = torch.utils.dlpack.from_dlpack(capsule)
         tensor = tensor if bits is plain else tensor.view(plain.dtype)
     if _protect is not None:
@@ -290,14 +309,14 @@ def _replaced(x: Any, function: Any) -> Any:
     if type(x) is list or type(x) is tuple:
         return type(x)(_replaced(item, function) for item in x)
     if isinstance(x, tuple) and hasattr(type(x), "n_fields"):  # one of torch.return_types
-        return type(x)([_replaced(item, function) for item in x])  # type: ignore[call-arg]
+        return type(x)([_replaced(item, function) for item in x])
     return x
 
 
 def _collector(sources: list[ReadOnlyTensor]) -> Any:
     """Return a function that returns the plain tensor of a ReadOnlyTensor, and lists that."""
 
-    def plain(tensor: torch.Tensor) -> torch.Tensor:
+    def plain(tensor: torch.Tensor) -> Any:
         if not isinstance(tensor, ReadOnlyTensor):
             return tensor
         sources.append(tensor)
@@ -311,7 +330,7 @@ def _is_sparse(out: Any) -> bool:
 
 
 def _has_memory_of(result: torch.Tensor, plain: torch.Tensor) -> bool:
-    return result.layout is torch.strided and torch._C._is_alias_of(result, plain)
+    return result.layout is torch.strided and bool(_torch._C._is_alias_of(result, plain))
 
 
 def _as_view(result: torch.Tensor, sources: list[ReadOnlyTensor]) -> torch.Tensor:

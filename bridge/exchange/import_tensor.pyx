@@ -240,7 +240,7 @@ cdef TensorImpl _by_plain(object x, object copy):
     """Return a TensorImpl of the memory of a read-only torch tensor."""
     cdef TensorImpl impl
     if x.requires_grad:
-        return import_any_torch(x, copy)        # refuses
+        return import_any_torch(x._plain.detach().requires_grad_(), copy)   # refuses
     impl = import_any_torch(x._plain, copy)
     if copy is not True:
         set_flags(impl.storage, impl.storage.flags | READONLY)

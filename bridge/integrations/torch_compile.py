@@ -43,10 +43,12 @@ def _call(function: Callable[..., Any], x: Any, **keywords: Any) -> Any:
 _outside: Callable[..., Any] = _call
 
 
-def _to_torch(x: Any, *, copy: bool | None = None, writable: bool = False) -> Any:
+def _to_torch(
+    x: Any, *, copy: bool | None = None, writable: bool = False, readonly: bool = False
+) -> Any:
     if isinstance(x, torch.Tensor):
         return _plain(x, copy)
-    return _outside(to_torch, x, copy=copy, writable=writable)
+    return _outside(to_torch, x, copy=copy, writable=writable, readonly=readonly)
 
 
 def _from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> Any:
@@ -72,9 +74,21 @@ def _asarray(x: Any, *, dtype: Any = None, device: Any = None, copy: bool | None
     return shared if dtype is None else shared.to(dtype)
 
 
+# Modules that torch.compile runs and does not trace: read-only tensors, which refuse to be written.
+_SKIPPED = (
+    "bridge.readonly_torch",
+    "bridge.exchange.torch_writes",
+    "bridge.at.readonly_guard",
+    "bridge.c10.errors",
+)
+
+
 def register() -> None:
     """Register the functions above with torch.compile, in place of the compiled ones."""
     global _outside
+    rules: Any = torch._dynamo.trace_rules
+    for name in _SKIPPED:
+        rules.add(name)
     _outside = torch.compiler.disable(  # type: ignore[no-untyped-call]
         _call, reason="the bridge's functions are traced for torch's tensors only"
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from bridge.at.tensor import Tensor
 from bridge.c10.device import Device
-from bridge.c10.handle import Handle
 from bridge.c10.reports import observe_call, outermost, report_copy
 from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.registry import exporting_adapter
@@ -13,6 +12,7 @@ from bridge.exchange.torch_api import is_torch_tensor
 from bridge.single import convert_one
 from bridge.trees.convert import convert_tree
 from bridge.trees.nodes import is_tensor, is_tree
+from bridge.wrapper import Wrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _library_of(like: Any) -> tuple[str, Adapter | None]:
 
     Raises TypeError: `like` is not a tensor of a library that the bridge converts to.
     """
-    if isinstance(like, Handle):
+    if isinstance(like, Wrapper):
         return ("at" if isinstance(like, Tensor) else "caffe2"), None
     if is_torch_tensor(like):
         return "torch", None
@@ -110,8 +110,9 @@ def _export_to(x: Any, name: str, device: Device, copy: bool | None) -> Any:
 
 def _device_of(x: Any) -> Device:
     """Return the device of the memory of a tensor, which may require grad."""
-    if isinstance(x, Handle):
-        return x.unsafeGetTensorImpl().device()
+    if isinstance(x, Wrapper):
+        device: Device = x.unsafeGetTensorImpl().device()
+        return device
     if is_torch_tensor(x):
         return Device(x.device)
     if _is_array(x):
