@@ -22,7 +22,7 @@ import torch
 
 from bridge.at.readonly_guard import read_only
 from bridge.at.tensor import Tensor as AtTensor
-from bridge.c10.errors import EnforceTypeError
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.torch_writes import written
 
@@ -42,15 +42,18 @@ def guarded(tensor: torch.Tensor) -> ReadOnlyTensor:
     return tensor if isinstance(tensor, ReadOnlyTensor) else ReadOnlyTensor(tensor)
 
 
-def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
-    raise read_only()
+def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    raise _error(self)
 
 
-def _traced() -> EnforceTypeError:
-    """Return the error for torch.compile, which runs what raises it outside of the graph."""
-    return EnforceTypeError(
-        "The memory of this argument is read-only. Write to a copy: clone().", "Tensor"
-    )
+def _error(given: Any) -> EnforceNotMet:
+    """Return the error of an operation that would write a ReadOnlyTensor or its storage.
+
+    torch.compile runs what raises a TypeError about an argument outside of the graph.
+    """
+    if isinstance(given, torch.Tensor) and type(given._plain) is not torch.Tensor:
+        return EnforceTypeError("The memory of this argument is read-only.", "Tensor")
+    return read_only()
 
 
 class ReadOnlyTensor(torch.Tensor):
@@ -92,7 +95,7 @@ class ReadOnlyTensor(torch.Tensor):
         kwargs = kwargs or {}
         for given in written(func, args, kwargs):
             if isinstance(given, cls):
-                raise read_only() if type(given._plain) is torch.Tensor else _traced()
+                raise _error(given)
         sources: list[ReadOnlyTensor] = []
         plain_args = _replaced(args, _collector(sources))
         plain_kwargs = {name: _replaced(x, _collector(sources)) for name, x in kwargs.items()}
