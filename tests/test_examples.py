@@ -25,7 +25,11 @@ from bridge import at, caffe2
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PROGRAMS = sorted(EXAMPLES.glob("*.py"))
 # What a program needs beside the packages that all tests have.
-NEEDS = {"caffe2_checkpoint": "safetensors", "convert_with_ray": "ray"}
+NEEDS = {
+    "caffe2_checkpoint": "safetensors",
+    "convert_with_ray": "ray",
+    "state_dict_to_jax": "safetensors",
+}
 
 
 @functools.cache

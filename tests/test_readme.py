@@ -24,8 +24,8 @@ def blocks(language: str) -> list[tuple[int, str]]:
 
 PYTHON = blocks("python")
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-# Without a wheel for Pythons without the GIL.
-NEEDS = {"shell": "safetensors"}
+# Without a wheel for some Pythons.
+NEEDS = {"models": "datasets", "shell": "safetensors"}
 # Not linked from README: the list of the others, and what is made of files that it links to.
 INCLUDED = {"changelog", "contributing", "index", "reference"}
 

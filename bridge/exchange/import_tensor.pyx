@@ -24,7 +24,7 @@ from bridge.c10.python_api cimport (
     set_word64,
     word64,
 )
-from bridge.c10.storage cimport EXTERNAL
+from bridge.c10.storage cimport EXTERNAL, READONLY, set_flags
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, is_undefined, seen, storage_flags
 from bridge.c10.views cimport alias
 from bridge.dlpack.capsule cimport consume_capsule
@@ -73,6 +73,7 @@ cdef enum:
     CAPSULES = 12       # has to_dlpack()
     ARRAY = 13          # has __array__
     NOTHING = 14
+    READ_ONLY = 15      # torch tensors of read-only memory; see bridge.readonly_torch
     HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
     MAX_FAST = 8
     MAX_CHAIN = 32
@@ -295,7 +296,21 @@ cdef TensorImpl _by_code_of(int protocol, object x, object copy):
         return import_arrow(x, copy)
     if protocol == NOTHING:
         return _by_object(x, copy)
+    if protocol == READ_ONLY:
+        return _by_plain(x, copy)
     return _by_slow_door(protocol, x, copy)
+
+
+cdef TensorImpl _by_plain(object x, object copy):
+    """Return a TensorImpl of the memory of a read-only torch tensor."""
+    cdef TensorImpl impl
+    if x.requires_grad:
+        return import_any_torch(x._plain.detach().requires_grad_(), copy)   # refuses
+    impl = import_any_torch(x._plain, copy)
+    if copy is not True:
+        set_flags(impl.storage, impl.storage.flags | READONLY)
+        impl.origin = x
+    return impl
 
 
 cdef TensorImpl _by_slow_door(int protocol, object x, object copy):
@@ -385,6 +400,46 @@ cpdef bint has_door(object x) except -1:
     return _find_protocol(x, True) != NOTHING
 
 
+def class_has_door(x):
+    """Return whether the class of `x` has a door to a tensor's memory; None: it depends on `x`.
+
+    None for classes of a library whose adapter looks at each object of its package.
+    """
+    cdef int protocol
+    if isinstance(x, type):
+        return False
+    protocol = _find_protocol(x, True)
+    if protocol != ADAPTER:
+        return protocol != NOTHING
+    if _adapter(type(x)).includes(x) or _find_protocol(x, False) != NOTHING:
+        return True
+    return None
+
+
+def object_has_door(x):
+    """Return whether `x` has a door where `class_has_door` is not True. It may still be refused."""
+    if isinstance(x, type):
+        return False
+    adapter = _adapter(type(x))
+    if adapter is not None and _takes(adapter, x):
+        return True
+    for name, _ in _DOORS:
+        if _has_own(x, name):
+            return True
+    return False
+
+
+cdef bint _takes(object adapter, object x) except -1:
+    """Return whether an importer takes `x`, or refuses it as one of its library's tensors."""
+    try:
+        found = adapter.importer(x, None) if adapter.import_takes_copy else adapter.importer(x)
+    except TypeError:
+        return False
+    except Exception:
+        return True
+    return found is not None and found is not x
+
+
 cdef int register_fast_import(object cls, fast_import function) except -1:
     """Import objects of exactly `cls`, a class that is never deleted, by `function` from now on."""
     global _n_fast
@@ -465,7 +520,7 @@ cdef int _find_protocol(object x, bint with_adapter, int after=UNKNOWN) except -
     if isinstance(x, Handle):
         return WRAPPER
     if torch_loaded() and issubclass(cls, <object>torch_type()):
-        return TORCH
+        return READ_ONLY if hasattr(cls, "_is_read_only") else TORCH
     if numpy_loaded() and issubclass(cls, numpy_array_type):
         return NUMPY
     if PyCapsule_CheckExact(x):

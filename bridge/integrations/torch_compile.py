@@ -145,12 +145,14 @@ def _is_one_graph() -> bool:
     )
 
 
-def _to_torch(x: Any, *, copy: bool | None = None, writable: bool = False) -> Any:
+def _to_torch(
+    x: Any, *, copy: bool | None = None, writable: bool = False, readonly: bool = False
+) -> Any:
     if isinstance(x, torch.Tensor) and not contexts.n_open:
         return _plain(x, copy)
     if isinstance(x, numpy.ndarray) and not contexts.n_open:
         return torch.from_numpy(x).clone() if copy is True else torch.from_numpy(x)
-    return _outside(to_torch, x, copy=copy, writable=writable)
+    return _outside(to_torch, x, copy=copy, writable=writable, readonly=readonly)
 
 
 # Types that NumPy has, and whose torch tensors have no lazy bits.
@@ -175,7 +177,9 @@ def _to_numpy(x: Any, *, copy: bool | None = None) -> Any:
     return plain.numpy()
 
 
-def _convert(x: Any, to: Any, *, copy: bool | None = None) -> Any:
+def _convert(x: Any, to: Any = None, *, copy: bool | None = None, **options: Any) -> Any:
+    if options:
+        return _outside(convert, x, to, copy=copy, **options)
     if to == "torch":
         return _to_torch(x, copy=copy)
     if to == "numpy":
@@ -217,7 +221,11 @@ def _outside_of_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # What the functions of `bridge` consist of.
-_NOT_TRACED = ("bridge.c10", "bridge.exchange", "bridge.libraries", "bridge.see")
+_NOT_TRACED = (
+    *("bridge.c10", "bridge.exchange", "bridge.libraries", "bridge.see"),
+    # read-only tensors, which refuse to be written
+    *("bridge.readonly_torch", "bridge.at.readonly_guard"),
+)
 
 
 def register() -> None:
