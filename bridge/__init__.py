@@ -25,6 +25,7 @@ from bridge.lazy import lazily
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge import at, c10, caffe2, tf
+    from bridge import typing as typing
     from bridge.front import (
         asarray,
         audit,
@@ -65,7 +66,7 @@ __all__ = [
 _integrations.prepare()
 
 # Loaded at first use, so that a library that only may meet a tensor pays nothing for the import.
-__getattr__, __dir__ = lazily(
+_get, __dir__ = lazily(
     __name__,
     {
         "bridge.at": "at",
@@ -76,5 +77,9 @@ __getattr__, __dir__ = lazily(
             "to_jax to_numpy to_tensorflow to_torch"
         ),
         "bridge.tf": "tf",
+        "bridge.typing": "typing",
     },
 )
+
+if not TYPE_CHECKING:  # type checkers would take any name for one of these
+    __getattr__ = _get

@@ -12,6 +12,7 @@ arguments and results; it runs on the same memory.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress as _suppress
 
 from bridge.at import torch_ops as _torch_ops
 from bridge.at.factories import (
@@ -33,10 +34,14 @@ from bridge.at.torch_factories import arange, eye, rand, randn, tensor
 from bridge.at.torch_names import ATTRIBUTES as _ATTRIBUTES
 from bridge.at.torch_names import METHODS as _METHODS
 from bridge.exchange.torch_api import on_torch_loaded as _call_on_torch_loaded
+from bridge.lazy import listed as _listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    # What torch has besides, by its own stubs: tools/make_torch_stubs.py.
+    from bridge.at.torch_functions import *  # noqa: F403
 
 __all__ = [
     "Tensor",
@@ -82,7 +87,17 @@ _install(_METHODS, _ATTRIBUTES)
 _call_on_torch_loaded(_on_torch_loaded)
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(f"module 'bridge.at' has no attribute {name!r}")
-    return _torch_ops.function(_torch_runner.run, name)
+def __dir__() -> list[str]:
+    """Return the names, torch's functions among them; imports torch, where it is installed."""
+    names: set[str] = set()
+    with _suppress(ImportError):
+        names.update(name for name, _ in _torch_ops.functions(_torch_runner.run))
+    return _listed(__name__, names)()
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module 'bridge.at' has no attribute {name!r}")
+        return _torch_ops.function(_torch_runner.run, name)

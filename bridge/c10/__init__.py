@@ -22,6 +22,7 @@ from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl, UndefinedTensorImpl
 from bridge.c10.type_meta import TypeMeta
 from bridge.c10.type_meta import as_type as _type
+from bridge.lazy import listed as _listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -193,3 +194,5 @@ __all__ = [
     "uint7",
     "uint8",
 ]
+
+__dir__ = _listed(__name__)
