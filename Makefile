@@ -214,7 +214,7 @@ $(environment):
 # Editable, so that a changed .py needs no step; a changed .pyx, .pxd or .h compiles again. Python
 # compiles what is imported when it is imported: all of torch and SciPy would take half a minute.
 $(VENV)/made-package-%: $(environment) constraints.txt $(native)
-	$(run) -m pip install --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[$*]'
+	$(run) -m pip install --disable-pip-version-check --no-compile --constraint constraints.txt --config-settings editable_mode=compat --editable '.[$*]'
 	@touch $@
 
 # An environment of its own: the compiled modules tell libFuzzer what they cover, which only clang
