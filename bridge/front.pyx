@@ -68,7 +68,8 @@ def asarray(x, *, dtype=None, device=None, copy=None):
 
     >>> import bridge, numpy
     >>> bridge.asarray([[1, 2], [3, 4]], dtype="float32")
-    at.Tensor([[1.0, 2.0], [3.0, 4.0]], dtype=float32)
+    at.Tensor([[1., 2.],
+               [3., 4.]], dtype=float32)
     >>> a = numpy.arange(3)
     >>> bridge.shares_memory(bridge.asarray(a), a)
     True
