@@ -35,7 +35,7 @@ def add_to(commands: Any) -> None:
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    from bridge.caffe2.conversion.net_picture import net_picture
+    from bridge.caffe2.nets.net_picture import net_picture
     from bridge.caffe2.conversion.net_source import net_of_file
     from bridge.caffe2.files.whole_file import write_whole
     from bridge.shell.errors import UsageError
