@@ -259,7 +259,9 @@ def test_takes_contiguous_tensors_of_any_library_on_their_memory() -> None:
 
 
 def test_refuses_other_libraries_tensors_that_from_dlpack_or_caffe2_refuses() -> None:
-    with pytest.raises(c10.EnforceNotMet, match=r"sizes \[3, 2\] with strides \[1, 3\].*contiguous"):
+    with pytest.raises(
+        c10.EnforceNotMet, match=r"sizes \[3, 2\] with strides \[1, 3\].*contiguous"
+    ):
         caffe2.Tensor(torch.ones(2, 3).t())
     with pytest.raises(c10.EnforceNotMet, match=r"detach\(\)") as caught:
         caffe2.Tensor(torch.ones(2, requires_grad=True))
