@@ -77,7 +77,9 @@ def module(name, sources):
     return Extension(
         name,
         sources,
-        depends=FIRST_INCLUDED,
+        depends=[*FIRST_INCLUDED, "bridge/include/bridge.h"]
+        if name == "bridge.c_api"
+        else FIRST_INCLUDED,
         extra_compile_args=[
             *FLAGS,
             *(LOOPS if name.endswith("_kernels") or ".wire." in name else []),

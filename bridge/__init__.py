@@ -13,7 +13,7 @@ never from those above; ``tests/test_architecture.py`` checks it. The layers, lo
     caffe2.proto caffe2.base caffe2.tensor caffe2.blobs caffe2.files caffe2.definitions
     caffe2.gradients caffe2.nets caffe2.execution caffe2.operators caffe2.workspaces
     caffe2.modules caffe2.conversion caffe2.models caffe2.tasks caffe2.legacy caffe2.* caffe2
-    see front tf integrations bridge shell __main__
+    see front c_api tf integrations include bridge shell __main__
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         to_tensorflow,
         to_torch,
     )
+    from bridge.include import get_include
 
 __all__ = [
     "__version__",
@@ -52,6 +53,7 @@ __all__ = [
     "convert",
     "explain",
     "from_dlpack",
+    "get_include",
     "no_copy",
     "register",
     "shares_memory",
@@ -76,6 +78,7 @@ _get, __dir__ = lazily(
             "asarray audit convert explain from_dlpack no_copy register shares_memory to_cupy "
             "to_jax to_numpy to_tensorflow to_torch"
         ),
+        "bridge.include": "get_include",
         "bridge.tf": "tf",
         "bridge.typing": "typing",
     },
