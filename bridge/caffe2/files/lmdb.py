@@ -37,7 +37,7 @@ def _lmdb() -> Any:
         return importlib.import_module("lmdb")
     except ImportError as cause:
         raise EnforceNotMet(
-            "Databases of the type LMDB need the package lmdb: pip install 'bridge-tensor[lmdb]'.",
+            "Databases of the type LMDB need the package lmdb: pip install lmdb.",
             _CALLER,
         ) from cause
 
