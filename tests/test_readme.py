@@ -27,7 +27,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 # Without a wheel for Pythons without the GIL.
 NEEDS = {"shell": "safetensors"}
 # Not linked from README: the list of the others, and what is made of files that it links to.
-INCLUDED = {"changelog", "contributing", "index", "reference"}
+INCLUDED = {"changelog", "contributing", "development", "index", "reference"}
 
 
 @pytest.mark.parametrize(("line", "source"), PYTHON, ids=[f"line {line}" for line, _ in PYTHON])
