@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The from/to table of docs/sharing.md says what happens: each row is tried with objects of its kind."""
+"""The from/to table of docs/sharing.md: each row is tried with objects of its kind."""
 
 from __future__ import annotations
 
