@@ -46,6 +46,8 @@ WebGPU = DeviceType.WebGPU
 Hexagon = DeviceType.Hexagon
 MAIA = DeviceType.MAIA
 Trn = DeviceType.Trn
+TPU = DeviceType.TPU
+TPUHost = DeviceType.TPUHost
 
 
 def dtype(T: Any) -> TensorOptions:
@@ -138,6 +140,8 @@ __all__ = [
     "ROCMHost",
     "SetAllocator",
     "Storage",
+    "TPU",
+    "TPUHost",
     "TensorImpl",
     "TensorOptions",
     "Trn",
