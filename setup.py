@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile every .pyx of the package; everything else is configured in pyproject.toml."""
 
+import json
 import os
 import sys
 from pathlib import Path
 from typing import ClassVar
 
+import Cython
+import setuptools
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 # `make sanitize` sets its own, and line numbers for the reports.
@@ -40,6 +44,37 @@ DIRECTIVES = {"freethreading_compatible": True}
 
 # Cython's own functions, once for all modules: a third less to compile, and to load.
 SHARED = "bridge._cyutility"
+
+
+class WheelWithBill(bdist_wheel):
+    """A wheel with a software bill of materials (PEP 770, CycloneDX) in its dist-info."""
+
+    def egg2dist(self, egginfo_path, distinfo_path):
+        """Write the metadata, and the bill beside it: the package, and what it was made with."""
+        super().egg2dist(egginfo_path, distinfo_path)
+        metadata = self.distribution.metadata
+
+        def component(name, version, kind="library"):
+            purl = f"pkg:pypi/{name.lower()}@{version}"
+            return {"type": kind, "bom-ref": purl, "name": name, "version": version, "purl": purl}
+
+        bill = {
+            "bomFormat": "CycloneDX",
+            "specVersion": "1.6",
+            "version": 1,
+            "metadata": {
+                "component": {
+                    **component(metadata.get_name(), metadata.get_version()),
+                    "licenses": [{"license": {"id": "Apache-2.0"}}],
+                },
+                "tools": {"components": [component("setuptools", setuptools.__version__)]},
+            },
+            # Its shared functions are compiled into the package.
+            "components": [component("Cython", Cython.__version__)],
+        }
+        folder = Path(distinfo_path, "sboms")
+        folder.mkdir(exist_ok=True)
+        (folder / "bridge.cdx.json").write_text(json.dumps(bill, indent=2) + "\n")
 
 
 class BuildModules(build_ext):
@@ -77,7 +112,9 @@ def module(name, sources):
     return Extension(
         name,
         sources,
-        depends=FIRST_INCLUDED,
+        depends=[*FIRST_INCLUDED, "bridge/include/bridge.h"]
+        if name == "bridge.c_api"
+        else FIRST_INCLUDED,
         extra_compile_args=[
             *FLAGS,
             *(LOOPS if name.endswith("_kernels") or ".wire." in name else []),
@@ -89,7 +126,7 @@ def module(name, sources):
 # Processes that write C code load this file too, where they are not forks: macOS, Python 3.14.
 if __name__ == "__main__":
     setup(
-        cmdclass={"build_ext": BuildModules},
+        cmdclass={"bdist_wheel": WheelWithBill, "build_ext": BuildModules},
         ext_modules=[
             module(SHARED, []),
             *(

@@ -13,7 +13,7 @@ never from those above; ``tests/test_architecture.py`` checks it. The layers, lo
     caffe2.proto caffe2.base caffe2.tensor caffe2.blobs caffe2.files caffe2.definitions
     caffe2.gradients caffe2.nets caffe2.execution caffe2.operators caffe2.workspaces
     caffe2.modules caffe2.conversion caffe2.models caffe2.tasks caffe2.legacy caffe2.* caffe2
-    see single trees front tf integrations bridge shell __main__
+    see single trees front c_api tf integrations include bridge shell __main__
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from bridge.lazy import lazily
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge import at, c10, caffe2, tf
+    from bridge import typing as typing
     from bridge.front import (
         asarray,
         audit,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         to_tensorflow,
         to_torch,
     )
+    from bridge.include import get_include
 
 __all__ = [
     "__version__",
@@ -51,6 +53,7 @@ __all__ = [
     "convert",
     "explain",
     "from_dlpack",
+    "get_include",
     "no_copy",
     "register",
     "shares_memory",
@@ -65,7 +68,7 @@ __all__ = [
 _integrations.prepare()
 
 # Loaded at first use, so that a library that only may meet a tensor pays nothing for the import.
-__getattr__, __dir__ = lazily(
+_get, __dir__ = lazily(
     __name__,
     {
         "bridge.at": "at",
@@ -75,6 +78,11 @@ __getattr__, __dir__ = lazily(
             "asarray audit convert explain from_dlpack no_copy register shares_memory to_cupy "
             "to_jax to_numpy to_tensorflow to_torch"
         ),
+        "bridge.include": "get_include",
         "bridge.tf": "tf",
+        "bridge.typing": "typing",
     },
 )
+
+if not TYPE_CHECKING:  # type checkers would take any name for one of these
+    __getattr__ = _get

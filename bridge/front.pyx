@@ -107,7 +107,8 @@ def asarray(x, *, dtype=None, device=None, copy=None):
 
     >>> import bridge, numpy
     >>> bridge.asarray([[1, 2], [3, 4]], dtype="float32")
-    at.Tensor([[1.0, 2.0], [3.0, 4.0]], dtype=float32)
+    at.Tensor([[1., 2.],
+               [3., 4.]], dtype=float32)
     >>> a = numpy.arange(3)
     >>> bridge.shares_memory(bridge.asarray(a), a)
     True
@@ -255,7 +256,7 @@ def convert(x, to=None, *, like=None, copy=None, bint writable=False, bint reado
     """Return `x`, a tensor or a tree of tensors, as the library named `to`, or as `like`.
 
     `to`: "torch", "numpy", "at", "caffe2", the name of a library in the table of libraries in
-    README.md, or one that `register` was called with. Shares or copies as `to_torch`, `to_numpy`
+    docs/sharing.md, or one that `register` was called with. Shares or copies as `to_torch`, `to_numpy`
     … do, and as the table says. "caffe2" returns a caffe2.Tensor, which is row-major: other
     strides are copied under ``copy=None``. An object of the library is returned unchanged.
     `like`: a tensor, whose library and device are meant. `writable`, `readonly`: see `to_torch`;

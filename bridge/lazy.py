@@ -7,10 +7,10 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
-__all__ = ["lazily"]
+__all__ = ["lazily", "listed"]
 
 
 def lazily(
@@ -34,7 +34,14 @@ def lazily(
         setattr(sys.modules[module], name, value)
         return value
 
-    def names() -> list[str]:
-        return sorted({*vars(sys.modules[module]), *where})
+    return get, listed(module, where)
 
-    return get, names
+
+def listed(module: str, more: Iterable[str] = ()) -> Callable[[], list[str]]:
+    """Return ``__dir__`` of a module: its ``__all__``, its special names, and `more`."""
+
+    def names() -> list[str]:
+        space = vars(sys.modules[module])
+        return sorted({*space["__all__"], *more, *(name for name in space if name[:2] == "__")})
+
+    return names

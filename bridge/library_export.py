@@ -12,6 +12,7 @@ from bridge.exchange.conversion import export_source, remaining_copy
 from bridge.exchange.fresh_memory import FreshMemoryError, is_same, must_prove
 from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.refusal import reason_of
+from bridge.exchange.registry import missing_library
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,8 +56,10 @@ def export_to(adapter: Adapter, x: Any, copy: bool | None) -> Any:
     _running.exports.append((adapter, impl))
     try:
         exported = adapter.exporter(Tensor._wrap(impl))
-    except (BufferError, ImportError, MemoryError):
+    except (BufferError, MemoryError):
         raise
+    except ImportError as error:
+        raise missing_library(adapter.name, error) from error
     except Exception as error:
         reason = reason_of(error)
         raise BufferError(

@@ -32,10 +32,13 @@ __all__ = [
     "Operand",
     "OptionsLike",
     "SupportsArrayInterface",
+    "SupportsArrow",
+    "SupportsArrowStream",
     "SupportsCudaArrayInterface",
     "SupportsDLPack",
     "SupportsDevice",
     "SupportsElementType",
+    "SupportsMemory",
     "SupportsOptions",
     "TensorLike",
     "TypeLike",
@@ -47,9 +50,11 @@ class SupportsDLPack(Protocol):
 
     def __dlpack__(self, *, stream: Any = ...) -> CapsuleType:
         """Return a capsule of the memory."""
+        ...
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return DLPack's (device type, index) of the memory."""
+        ...
 
 
 class SupportsArrayInterface(Protocol):
@@ -58,6 +63,7 @@ class SupportsArrayInterface(Protocol):
     @property
     def __array_interface__(self) -> dict[str, Any]:
         """The description, version 3."""
+        ...
 
 
 class SupportsCudaArrayInterface(Protocol):
@@ -66,6 +72,23 @@ class SupportsCudaArrayInterface(Protocol):
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The description, version 2 or 3."""
+        ...
+
+
+class SupportsArrow(Protocol):
+    """Host memory that Arrow's C interface describes: an array of any library of Arrow."""
+
+    def __arrow_c_array__(self, requested_schema: Any = ...) -> tuple[Any, Any]:
+        """Return capsules of the schema and of the memory."""
+        ...
+
+
+class SupportsArrowStream(Protocol):
+    """Chunks of Arrow's memory, such as a column or a table."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = ...) -> Any:
+        """Return a capsule of the stream."""
+        ...
 
 
 class SupportsDevice(Protocol):
@@ -74,10 +97,12 @@ class SupportsDevice(Protocol):
     @property
     def type(self) -> Any:
         """The kind of device."""
+        ...
 
     @property
     def index(self) -> Any:
         """The number of the device among those of its kind."""
+        ...
 
 
 class SupportsElementType(Protocol):
@@ -86,9 +111,11 @@ class SupportsElementType(Protocol):
     @property
     def is_pod(self) -> bool:
         """Whether elements are plain memory."""
+        ...
 
     def Match(self, T: Any) -> bool:
         """Return whether `T` names the same type."""
+        ...
 
 
 class SupportsOptions(Protocol):
@@ -96,9 +123,11 @@ class SupportsOptions(Protocol):
 
     def has_dtype(self) -> bool:
         """Return whether an element type is specified."""
+        ...
 
     def has_device(self) -> bool:
         """Return whether a device is specified."""
+        ...
 
 
 # A device: "cpu", "cuda:1", an object, a c10.DeviceType, or DLPack's (type, index).
@@ -116,11 +145,14 @@ Dims: TypeAlias = "Sequence[int]"
 # An object with Python's buffer protocol; NumPy declares its arrays as such from Python 3.12 on.
 BufferLike: TypeAlias = "Buffer | np.ndarray[Any, Any]"
 
-# What `bridge.from_dlpack` takes: anything that has a tensor's memory.
-TensorLike: TypeAlias = (
-    "SupportsDLPack | CapsuleType | BufferLike"
-    " | SupportsArrayInterface | SupportsCudaArrayInterface"
+# An object with one of the other protocols by which memory is handed out.
+SupportsMemory: TypeAlias = (
+    "SupportsArrayInterface | SupportsCudaArrayInterface | SupportsArrow | SupportsArrowStream"
 )
+
+# What `bridge.from_dlpack` takes: anything that has a tensor's memory. An object of a library that
+# has no such protocol, and that was registered by `bridge.register`, needs a `typing.cast`.
+TensorLike: TypeAlias = "SupportsDLPack | CapsuleType | BufferLike | SupportsMemory"
 
 # What `bridge.asarray` takes: the same, and numbers, strings and nested lists.
 ArrayLike: TypeAlias = "TensorLike | complex | str | Sequence[Any]"

@@ -51,12 +51,17 @@ def module_name(path: Path) -> str:
 
 
 def sources() -> dict[str, list[Path]]:
-    """Return the source files of each module; a compiled module has several."""
+    """Return the source files of each module; a compiled module has several.
+
+    Stubs that no module is behind, such as those of torch's functions, are types alone.
+    """
     found: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(ROOT.rglob("*.p*")):
         if path.suffix in (".py", ".pyi", ".pyx", ".pxd") and path.name != "__init__.pxd":
             found[module_name(path)].append(path)
-    return found
+    return {
+        name: paths for name, paths in found.items() if {one.suffix for one in paths} != {".pyi"}
+    }
 
 
 SOURCES = sources()

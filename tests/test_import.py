@@ -194,3 +194,23 @@ def test_a_process_that_writes_c_code_loads_setup_and_builds_nothing() -> None:
     setup = Path(__file__).parents[1] / "setup.py"
     # Without a command, setup() would end the process.
     loaded_after(f"import runpy; runpy.run_path({str(setup)!r}, run_name='__mp_main__')")
+
+
+def test_the_exchange_and_blobs_need_no_protobuf() -> None:
+    code = """
+import sys
+sys.modules["google"] = None  # not to be imported
+import numpy as np
+import bridge
+from bridge.caffe2 import core, workspace
+array = np.arange(3.0)
+workspace.FeedBlob("x", bridge.from_dlpack(array))
+assert (workspace.FetchBlob("x") == array).all()
+try:
+    core.Net("n")
+except ImportError as error:
+    assert "pip install protobuf" in str(error), error
+else:
+    raise AssertionError("a net without protobuf")
+"""
+    assert loaded_after(code) <= {"numpy", "ml_dtypes"}

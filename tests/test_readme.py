@@ -27,7 +27,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 # Without a wheel for some Pythons.
 NEEDS = {"models": "datasets", "shell": "safetensors"}
 # Not linked from README: the list of the others, and what is made of files that it links to.
-INCLUDED = {"changelog", "contributing", "index", "reference"}
+INCLUDED = {"changelog", "contributing", "development", "index", "reference"}
 
 
 @pytest.mark.parametrize(("line", "source"), PYTHON, ids=[f"line {line}" for line, _ in PYTHON])
@@ -61,6 +61,27 @@ def test_readme_links_to_all_pages() -> None:
     assert PAGES
     for page in PAGES:
         assert f"](docs/{page.name})" in README or page.stem in INCLUDED, page.name
+
+
+def test_its_table_of_peers_is_that_of_the_page_on_them() -> None:
+    page = (ROOT / "docs" / "peers.md").read_text(encoding="utf-8").splitlines()
+    shown = [line for line in README.splitlines() if line.startswith("|") and line.count("|") == 8]
+    assert len(shown) == 8
+    assert set(shown) <= set(page)
+
+
+def test_its_versions_are_those_of_the_package() -> None:
+    package = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    pythons = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', package)
+    lowest = re.search(r'^torch = \["torch>=([\d.]+)"\]', package, re.MULTILINE)
+    assert lowest is not None
+    assert f"| Python | {pythons[0]} to {pythons[-1]} |" in README
+    assert f"| torch, if you use it | {lowest[1]} or newer |" in README
+    assert f'requires-python = ">={pythons[0]}"' in package
+
+
+def test_the_changelog_is_short_before_the_first_release() -> None:
+    assert len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()) <= 60
 
 
 def test_there_are_python_blocks() -> None:

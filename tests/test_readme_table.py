@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README's from/to table says what happens: each row is tried with objects of its kind."""
+"""The from/to table of docs/sharing.md: each row is tried with objects of its kind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import torch
 import bridge
 from bridge import at, caffe2
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "sharing.md").read_text(encoding="utf-8")
 
 
 class Producer:
@@ -105,7 +105,7 @@ COLUMNS: tuple[tuple[Callable[..., Any], type], ...] = (
 def rows() -> dict[str, list[str]]:
     """Read the table: first cell -> the other three, without the footnotes' numbers."""
     found = {}
-    for line in README.split("| from ↓")[1].split("\n\n")[0].splitlines()[2:]:
+    for line in PAGE.split("| from ↓")[1].split("\n\n")[0].splitlines()[2:]:
         first, *others = (re.sub(r" [¹²³⁴]", "", c).strip() for c in line.strip("| ").split("|"))
         found[first] = others
     return found

@@ -2,7 +2,8 @@
 """Check what wheels contain: `python tools/check_wheels.py wheel...`.
 
 Each is smaller than 12 MB, has a compiled module and a stub for each of the sources, the module of
-Cython's own functions that these share, and nothing beside the package. Run from the checkout.
+Cython's own functions that these share, bridge.h, a bill of materials, and nothing beside the package.
+Run from the checkout.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SHARED = "bridge/_cyutility"  # setup.py has it made
 def faults(wheel: Path) -> list[str]:
     """Return what is wrong with a wheel."""
     names = set(zipfile.ZipFile(wheel).namelist())
-    wanted = {"bridge/py.typed"}
+    wanted = {"bridge/py.typed", "bridge/include/bridge.h"}
     sources = list(Path("bridge").rglob("*.pyx"))
     wanted.update(source.with_suffix(".pyi").as_posix() for source in sources)
     for pattern in ("*.py", "*.pxd"):
@@ -38,6 +39,8 @@ def faults(wheel: Path) -> list[str]:
         found.append(f"lacks the extension modules {lacking}, and has {others} too")
     if size > MOST_BYTES:
         found.append(f"has {size:,} bytes, more than {MOST_BYTES:,}")
+    if not any(name.endswith(".dist-info/sboms/bridge.cdx.json") for name in names):
+        found.append("lacks the software bill of materials")
     print(f"{wheel.name}: {len(built)} extension modules, {size / 1e6:.1f} MB")
     return found
 

@@ -16,6 +16,7 @@ memory. So do ``at.linalg.<name>`` and torch's other namespaces: ``fft``, ``mask
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress as _suppress
 
 from bridge.at import torch_ops as _torch_ops
 from bridge.at.factories import (
@@ -39,10 +40,14 @@ from bridge.at.torch_names import METHODS as _METHODS
 from bridge.at.torch_namespaces import namespace as _namespace
 from bridge.at.torch_ops import OPERATORS as _OPERATORS
 from bridge.exchange.torch_api import on_torch_loaded as _call_on_torch_loaded
+from bridge.lazy import listed as _listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    # What torch has besides, by its own stubs: tools/make_torch_stubs.py.
+    from bridge.at.torch_functions import *  # noqa: F403
 
 __all__ = [
     "Tensor",
@@ -111,10 +116,20 @@ _install(_METHODS, _ATTRIBUTES)
 _call_on_torch_loaded(_on_torch_loaded)
 
 
-def __getattr__(name: str) -> Any:
-    found: Any = _namespace(_torch_runner.run, name)
-    if found is None:
-        if name.startswith("__") and name not in _OPERATORS:
-            raise AttributeError(f"module 'bridge.at' has no attribute {name!r}")
-        found = _torch_ops.function(_torch_runner.run, name)
-    return globals().setdefault(name, found)
+def __dir__() -> list[str]:
+    """Return the names, torch's functions among them; imports torch, where it is installed."""
+    names: set[str] = set()
+    with _suppress(ImportError):
+        names.update(name for name, _ in _torch_ops.functions(_torch_runner.run))
+    return _listed(__name__, names)()
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        found: Any = _namespace(_torch_runner.run, name)
+        if found is None:
+            if name.startswith("__") and name not in _OPERATORS:
+                raise AttributeError(f"module 'bridge.at' has no attribute {name!r}")
+            found = _torch_ops.function(_torch_runner.run, name)
+        return globals().setdefault(name, found)

@@ -32,6 +32,7 @@ from bridge.dlpack.abi cimport DL_BOOL, DL_FLOAT, DL_INT, DL_UINT
 from bridge.exchange.numpy cimport export_array
 from bridge.exchange.torch_export cimport torch_computes, torch_operand
 
+from bridge.at.printing import array_text, torch_text
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceBufferError, EnforceNotMet, EnforceValueError
 from bridge.exchange.refusal import reason_of
@@ -224,20 +225,8 @@ cdef bint _equal_in_numpy(TensorImpl a, TensorImpl b) except -1:
     return bool((export_array(a, "Tensor.equal") == export_array(b, "Tensor.equal")).all())
 
 
-cdef int64_t _n_lists(TensorImpl impl) noexcept:
-    """Return how many innermost lists the nested lists of a tensor without elements have."""
-    cdef int64_t n = 1
-    cdef int i
-    if impl.c_numel == 0:
-        for i in range(impl.ndim):
-            if impl.c_sizes[i] == 0:
-                break
-            n *= impl.c_sizes[i]
-    return n
-
-
 def to_repr(TensorImpl impl):
-    """Return the repr of an at.Tensor: its elements as nested lists, type and device."""
+    """Return the repr of an at.Tensor: its elements as NumPy prints them, type and device."""
     if is_undefined(impl):
         return "at.Tensor()"
     impl = seen(impl)
@@ -246,13 +235,26 @@ def to_repr(TensorImpl impl):
     except EnforceNotMet as error:
         return (f"at.Tensor(<{error.message}>, sizes={impl.sizes().vec()}, "
                 f"dtype={impl.c_dtype})")
-    values = "..."
-    if impl.c_numel <= MAX_REPR and _n_lists(impl) <= MAX_REPR and impl.ndim <= 64:
-        try:
-            values = repr(tolist(impl))
-        except (ImportError, TypeError, BufferError):
-            pass                # neither NumPy nor torch supports the type
     where = "" if impl.device() == "cpu" else f", device='{impl.device()}'"
-    sizes = f", sizes={impl.sizes().vec()}" if values == "..." or not impl.c_numel else ""
     only = ", readonly" if impl.storage.readonly else ""
-    return f"at.Tensor({values}{sizes}, dtype={impl.c_dtype}{where}{only})"
+    return "at.Tensor(" + _shown(impl, f", dtype={impl.c_dtype}{where}{only})")
+
+
+cdef str _shown(TensorImpl impl, str tail):
+    """Return the elements of a tensor as text, its sizes if the text does not show them, `tail`."""
+    if impl.c_numel != 0 and impl.c_dtype.c_is_pod and impl.ndim <= 32:  # as every NumPy has
+        try:
+            return array_text(export_array(impl, "Tensor.__repr__"), tail)
+        except (ImportError, TypeError, BufferError):
+            pass                # on a device, or of a type that NumPy has not
+        try:
+            return torch_text(torch_operand(impl), tail)
+        except (ImportError, TypeError, BufferError, RuntimeError):
+            pass                # nor has torch
+    values = "[]" if impl.c_numel == 0 else "..."
+    if 0 < impl.c_numel <= MAX_REPR and impl.ndim <= 64:
+        try:
+            return repr(tolist(impl)) + tail
+        except (ImportError, TypeError, BufferError):
+            pass
+    return f"{values}, sizes={impl.sizes().vec()}{tail}"

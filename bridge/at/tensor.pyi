@@ -6,6 +6,7 @@ import torch
 from typing_extensions import CapsuleType, Self
 
 from bridge.at.torch_call import TorchRunner
+from bridge.at.torch_methods import TorchMethods
 from bridge.c10.array_ref import ArrayRef
 from bridge.c10.options import TensorOptions
 from bridge.c10.storage import Storage
@@ -13,7 +14,7 @@ from bridge.c10.tensor_impl import TensorImpl
 from bridge.typing import DeviceLike, Dims, IndexLike, Operand, TensorLike, TypeLike
 from bridge.wrapper import Wrapper
 
-class Tensor(Wrapper):
+class Tensor(Wrapper, TorchMethods):
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     __array_priority__: ClassVar[int]
 
@@ -105,9 +106,6 @@ class Tensor(Wrapper):
     def __format__(self, spec: str, /) -> str: ...
     def __copy__(self) -> Tensor: ...
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor: ...
-
-    # Every other operation, by torch.
-    def __getattr__(self, name: str) -> Any: ...
     def __dir__(self) -> list[str]: ...
     @classmethod
     def __torch_function__(

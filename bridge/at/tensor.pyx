@@ -166,7 +166,8 @@ cdef class Tensor(Wrapper):
     >>> a = at.Tensor(c)
     >>> c.Resize(2, 1)
     >>> a
-    at.Tensor([[1.0], [2.0]], dtype=float32)
+    at.Tensor([[1.],
+               [2.]], dtype=float32)
     """
 
     __dlpack_c_exchange_api__ = exchange_table(&_table, _import)

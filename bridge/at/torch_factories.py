@@ -151,7 +151,8 @@ def tensor(data: Any, options: Any = None, *, dtype: Any = None, device: Any = N
 
     >>> from bridge import at
     >>> at.tensor([[1, 2], [3, 4]]), at.tensor(0.5)
-    (at.Tensor([[1, 2], [3, 4]], dtype=int64), at.Tensor(0.5, dtype=float32))
+    (at.Tensor([[1, 2],
+               [3, 4]], dtype=int64), at.Tensor(0.5, dtype=float32))
     """
     chosen = as_options(options, dtype, device)
     if not (isinstance(data, Wrapper) or hasattr(data, "__dlpack__")):

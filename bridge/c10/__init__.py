@@ -22,6 +22,7 @@ from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl, UndefinedTensorImpl
 from bridge.c10.type_meta import TypeMeta
 from bridge.c10.type_meta import as_type as _type
+from bridge.lazy import listed as _listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ WebGPU = DeviceType.WebGPU
 Hexagon = DeviceType.Hexagon
 MAIA = DeviceType.MAIA
 Trn = DeviceType.Trn
+TPU = DeviceType.TPU
+TPUHost = DeviceType.TPUHost
 
 
 def dtype(T: Any) -> TensorOptions:
@@ -137,6 +140,8 @@ __all__ = [
     "ROCMHost",
     "SetAllocator",
     "Storage",
+    "TPU",
+    "TPUHost",
     "TensorImpl",
     "TensorOptions",
     "Trn",
@@ -193,3 +198,5 @@ __all__ = [
     "uint7",
     "uint8",
 ]
+
+__dir__ = _listed(__name__)

@@ -23,6 +23,8 @@ class DeviceType(IntEnum):
     Hexagon = 16
     MAIA = 17
     Trn = 18
+    TPU = 19
+    TPUHost = 20
 
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...

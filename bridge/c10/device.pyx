@@ -15,9 +15,12 @@ from bridge.dlpack.abi cimport DL_CPU, DL_CUDA_HOST, DL_EXT_DEV, DL_ROCM_HOST
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 
+cdef enum:
+    DL_TPU_HOST = 20    # page-locked host memory
+
 
 class DeviceType(IntEnum):
-    """Kinds of device, with the numbers of DLPack 1.3's DLDeviceType.
+    """Kinds of device, with the numbers of DLPack's DLDeviceType (TPU: after version 1.3).
 
     Each is equal to its number and to its name, and prints as its name; its hash is that of the
     number.
@@ -43,6 +46,8 @@ class DeviceType(IntEnum):
     Hexagon = 16
     MAIA = 17
     Trn = 18
+    TPU = 19
+    TPUHost = 20
 
     def __eq__(self, other):
         if isinstance(other, str):
@@ -69,6 +74,7 @@ cdef dict _NAME_OF = {
     DeviceType.ExtDev: "ext_dev", DeviceType.CUDAManaged: "cuda_managed",
     DeviceType.OneAPI: "oneapi", DeviceType.WebGPU: "webgpu",
     DeviceType.Hexagon: "hexagon", DeviceType.MAIA: "maia", DeviceType.Trn: "trn",
+    DeviceType.TPU: "tpu", DeviceType.TPUHost: "tpu_host",
 }
 cdef dict _TYPE_OF = {name.replace("_", ""): kind for kind, name in _NAME_OF.items()}
 # torch's names of types that DLPack calls otherwise.
@@ -270,4 +276,5 @@ cdef bint host_accessible(int32_t device_type) noexcept nogil:
     for devices are tested without a GPU.
     """
     return (device_type == DL_CPU or device_type == DL_CUDA_HOST
-            or device_type == DL_ROCM_HOST or device_type == DL_EXT_DEV)
+            or device_type == DL_ROCM_HOST or device_type == DL_EXT_DEV
+            or device_type == DL_TPU_HOST)

@@ -167,6 +167,14 @@ cdef class TypeMeta:
             return None
         return self.c_dlpack.code, self.c_dlpack.bits, self.c_dlpack.lanes
 
+    def __dlpack_data_type__(self):
+        """Return DLPack's (code, bits, lanes). Raises EnforceNotMet: the type is not POD."""
+        if not self.c_is_pod:
+            raise EnforceTypeError(
+                f"DLPack has no element type {self.name}.", "TypeMeta.__dlpack_data_type__",
+                condition="is_pod")
+        return self.dlpack
+
     @property
     def dtype(self):
         """The same as `numpy`; ``numpy.dtype(meta)`` reads it."""
@@ -544,6 +552,11 @@ cdef TypeMeta _look_up(object spec):
         if module.partition(".")[0] == "jax" and callable(spec) else None
     if numpy is not None and isinstance(inner, numpy.dtype):
         return _of_numpy(inner)
+    described = getattr(kind, "__dlpack_data_type__", None)
+    if described is not None:       # the element type of another library, such as Paddle
+        code, bits, lanes = described(spec)
+        if (code, bits, lanes) in _by_dlpack:
+            return _by_dlpack[(code, bits, lanes)]
     if isinstance(spec, str) and len(spec) < 64:
         import numpy
         try:

@@ -48,7 +48,7 @@ __all__ = [
 _built_in_packages.append("bridge.caffe2.operators")
 
 # Loaded at first use: programs with tensors only do not need these.
-__getattr__, __dir__ = lazily(
+_get, __dir__ = lazily(
     __name__,
     {
         "bridge.caffe2.core": "core",
@@ -60,4 +60,7 @@ __getattr__, __dir__ = lazily(
         "bridge.caffe2.workspaces.checkpoint": "load_checkpoint save_checkpoint",
     },
 )
+if not TYPE_CHECKING:  # type checkers would take any name for one of these
+    __getattr__ = _get
+
 _immortal(globals())

@@ -154,7 +154,10 @@ _REGISTERED_OPERATORS = RegisteredTypes()
 _GetRegisteredOperators = RegisteredOperators
 
 # Loaded at first use: caffe2_pb2 loads protobuf, and C loads torch, which it asks for GPUs.
-__getattr__, __dir__ = lazily(
+_get, __dir__ = lazily(
     __name__,
     {"bridge.caffe2.c_extension": "C", "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2"},
 )
+
+if not TYPE_CHECKING:  # type checkers would take any name for one of these
+    __getattr__ = _get

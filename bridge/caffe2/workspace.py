@@ -256,9 +256,11 @@ _get, __dir__ = lazily(
 )
 
 
-def __getattr__(name: str) -> Any:
-    # Caffe2 has no public name for it, so scripts read this one.
-    return root_folder() if name == "_immediate_root_folder" else _get(name)
+if not TYPE_CHECKING:  # type checkers would take any name for one of these
+
+    def __getattr__(name: str) -> Any:
+        # Caffe2 has no public name for it, so scripts read this one.
+        return root_folder() if name == "_immediate_root_folder" else _get(name)
 
 
 _immortal(globals())

@@ -29,6 +29,7 @@ __all__ = [
     "adapter_of",
     "exporting_adapter",
     "exporting_names",
+    "missing_library",
     "on_change",
     "register",
 ]
@@ -210,11 +211,17 @@ def _load(name: str) -> Adapter | None:
         try:
             import_module(f"{_folder[0]}.{name}")
         except ImportError as error:
-            raise ImportError(
-                f"{name} is needed here and cannot be imported: {error}. Install it with: "
-                f"pip install {_PACKAGES.get(name, name)}"
-            ) from error
+            raise missing_library(name, error) from error
     return _adapters.get(name)
+
+
+def missing_library(name: str, error: ImportError) -> ImportError:
+    """Return the error that a library is needed and cannot be imported, with what installs it."""
+    return ImportError(
+        f"{name} is needed here and cannot be imported: {error}. Install it with: "
+        f"pip install {_PACKAGES.get(name, name)}",
+        name=name,
+    )
 
 
 def exporting_names() -> list[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from bridge.shell.errors import UsageError
+from bridge.shell.errors import UsageError, about
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,19 +124,20 @@ def _convert_checkpoint(source: str, target: str, kind: str) -> None:
     from bridge.caffe2.conversion.net_source import NetSource
     from bridge.shell.tables import Progress
 
-    found = kind_of_file(source)
-    if found == NET:
-        # Of an init net, which makes the blobs without inputs.
-        opened: Any = BlobEntries(NetSource(source, None, {}).blobs())
-    else:
-        opened = open_entries(source, found)
-    with opened, Progress(os.path.basename(source.rstrip("/"))) as progress:
+    with about(source):
+        found = kind_of_file(source)
+        if found == NET:
+            # Of an init net, which makes the blobs without inputs.
+            opened: Any = BlobEntries(NetSource(source, None, {}).blobs())
+        else:
+            opened = open_entries(source, found)
+    with about(target), opened, Progress(os.path.basename(source.rstrip("/"))) as progress:
         write_entries(target, kind, opened.entries, progress)
 
 
 def _convert_net(source: str, init: str | None, sizes: Sizes, target: str, kind: str) -> None:
     from bridge.caffe2.conversion.file_kinds import CHECKPOINTS, kind_of_file
-    from bridge.caffe2.conversion.net_source import MissingSizesError, NetSource
+    from bridge.caffe2.conversion.net_source import MissingSizesError, NetSource, UnknownInputError
 
     found = kind_of_file(source)
     if found in CHECKPOINTS and found not in ("minidb", "lmdb"):
@@ -144,12 +145,16 @@ def _convert_net(source: str, init: str | None, sizes: Sizes, target: str, kind:
             f"{source!r} is a checkpoint ({found}), and {target!r} would be a net; name a target "
             f"that ends with one of {', '.join(_CHECKPOINTS)}"
         )
-    net = NetSource(source, init, sizes)
-    module = net.module()
-    try:
-        inputs = net.example_inputs(module.input_names)
-    except MissingSizesError as error:
-        raise UsageError(f"{error.message} Add --input NAME=SIZES, as in --help.") from error
+    with about(source, *([] if init is None else [init])):
+        try:
+            net = NetSource(source, init, sizes)
+            module = net.module()
+            inputs = net.example_inputs(module.input_names)
+        except UnknownInputError as error:
+            raise UsageError(error.message) from error
+        except MissingSizesError as error:
+            raise UsageError(f"{error.message} Add --input NAME=SIZES, as in --help.") from error
     from bridge.caffe2.conversion.net_files import write_net
 
-    write_net(target, kind, module, inputs, os.path.basename(source))
+    with about(target):
+        write_net(target, kind, module, inputs, os.path.basename(source))

@@ -35,14 +35,16 @@ def add_to(commands: Any) -> None:
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    from bridge.caffe2.conversion.net_picture import net_picture
     from bridge.caffe2.conversion.net_source import net_of_file
-    from bridge.caffe2.files.whole_file import write_whole
-    from bridge.shell.errors import UsageError
+    from bridge.caffe2.files.whole_file import encoded, write_whole
+    from bridge.caffe2.nets.net_picture import net_picture
+    from bridge.shell.errors import UsageError, about
 
     if os.path.splitext(parsed.output)[1].lower() != ".svg":
         raise UsageError(f"pictures are SVG: {parsed.output!r} does not end with .svg")
-    net = net_of_file(parsed.net)
-    picture = net_picture(net, net.name or os.path.basename(parsed.net))
-    write_whole(parsed.output, picture.encode())
+    with about(parsed.net):
+        net = net_of_file(parsed.net)
+        picture = net_picture(net, net.name or os.path.basename(parsed.net))
+    with about(parsed.output):
+        write_whole(parsed.output, encoded(picture))
     return 0

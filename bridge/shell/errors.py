@@ -3,9 +3,17 @@
 
 from __future__ import annotations
 
+import os
+import re
+from contextlib import contextmanager
+
 from bridge.c10.errors import EnforceNotMet
 
-__all__ = ["CommandError", "UsageError", "one_line"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["CommandError", "UsageError", "about", "one_line"]
 
 
 class CommandError(Exception):
@@ -14,6 +22,29 @@ class CommandError(Exception):
 
 class UsageError(CommandError):
     """A command was called in a wrong way: exit status 2."""
+
+
+@contextmanager
+def about(*paths: str) -> Iterator[None]:
+    """Have the errors inside name the first file, unless they name one of the files."""
+    try:
+        yield
+    except (BrokenPipeError, CommandError):
+        raise
+    except Exception as error:
+        text = one_line(error)
+        if any(_named(path, text) for path in paths):
+            raise
+        raise CommandError(f"{_shown(repr(paths[0]))}: {text}") from error
+
+
+def _named(path: str, text: str) -> bool:
+    return any(_shown(repr(one)) in text for one in (path, os.path.realpath(path)))
+
+
+def _shown(text: str) -> str:
+    """Return text with the bytes of file names that the locale cannot decode as they are."""
+    return re.sub(r"\\udc([89a-f][0-9a-f])", lambda found: chr(0xDC00 + int(found[1], 16)), text)
 
 
 def one_line(error: BaseException) -> str:
@@ -35,4 +66,4 @@ def one_line(error: BaseException) -> str:
         text = str(error)
     else:
         text = f"{type(error).__name__}: {error}"
-    return " ".join(text.split())
+    return " ".join(_shown(text).split())

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from bridge.shell.errors import one_line
+from bridge.shell.errors import about, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def _run(parsed: argparse.Namespace) -> int:
     found: list[dict[str, Any]] = []
     for i, path in enumerate(parsed.files):
         try:
-            described = _describe(path)
+            with about(path):
+                described = _describe(path)
         except Exception as error:  # of one file; the others are shown
             if parsed.debug or len(parsed.files) == 1:
                 raise

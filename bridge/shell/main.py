@@ -10,6 +10,9 @@ Arguments are read by argparse, which is there with each Python: ``python -m bri
 from __future__ import annotations
 
 import argparse
+import codecs
+import errno
+import io
 import os
 import sys
 
@@ -94,6 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
+    _prepare_streams()
     try:
         if given[:2] == ["caffe2", "run"]:
             status = script.run_directly(given[2:])
@@ -102,7 +106,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130  # any other error is the script's own, and shown as Python shows it
     try:
-        status = _run(given)
+        if given in ([], ["caffe2"]):
+            _run([*given, "--help"])
+            status = 2
+        else:
+            status = _run(given)
         sys.stdout.flush()
     except KeyboardInterrupt:
         if debug:
@@ -119,6 +127,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001  whatever it is, the user gets one line
         return _fail(error, debug, 1)
     return status
+
+
+class _Closed(io.TextIOBase):
+    """Stands for a stream that was closed before the command began, which Python has as None."""
+
+    def write(self, _: str) -> int:
+        raise OSError(errno.EBADF, "the output is closed")
+
+
+# What Python sets for the standard streams by itself.
+_ERRORS = ("strict", "surrogateescape", "backslashreplace")
+
+
+def _prepare_streams() -> None:
+    """Let the output take names of files that the locale cannot encode, as the bytes they are."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            # The next file that is opened would have its number.
+            os.open(os.devnull, os.O_WRONLY)
+            setattr(sys, name, _Closed())
+        elif hasattr(stream, "reconfigure") and stream.errors in _ERRORS:
+            plain = codecs.lookup(stream.encoding).name == "ascii"
+            stream.reconfigure(
+                encoding="utf-8" if plain else stream.encoding, errors="surrogateescape"
+            )
 
 
 def _run(given: list[str]) -> int:

@@ -53,4 +53,4 @@ def run_directly(given: list[str]) -> int | None:
         return None
     from bridge.caffe2.__main__ import main
 
-    return main(given)
+    return main(given, "bridge caffe2 run: ")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
@@ -44,6 +45,7 @@ def nbytes_text(nbytes: int) -> str:
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "") -> None:
     """Print a table; `right`: the columns that are numbers, as ``"2 3"``."""
     numbers = {int(number) for number in right.split()}
+    coloured = not os.environ.get("NO_COLOR")
     if sys.stdout.isatty():
         try:
             from rich.console import Console
@@ -52,14 +54,17 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str =
         except ImportError:
             _print_plain(head, rows, numbers)
             return
-        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+        table = Table(
+            box=None, header_style="bold" if coloured else "", pad_edge=False, padding=(0, 2, 0, 0)
+        )
         for i, name in enumerate(head):
             table.add_column(
                 name, justify="right" if i in numbers else "left", overflow="fold", no_wrap=i == 0
             )
         for row in rows:
-            table.add_row(*[Text(cell, style=_STYLES.get(cell.split(" ")[0], "")) for cell in row])
-        Console().print(table)
+            styles = [_STYLES.get(cell.split(" ")[0], "") if coloured else "" for cell in row]
+            table.add_row(*map(Text, row, styles))
+        Console(highlight=False).print(table)
         return
     _print_plain(head, rows, numbers)
 
@@ -91,7 +96,7 @@ class Progress:
         self._task: Any = None
         self._bar: Any = None
         self._terminal = sys.stderr.isatty()
-        if not self._terminal:
+        if not self._terminal or os.environ.get("NO_COLOR"):
             return
         try:
             from rich import progress

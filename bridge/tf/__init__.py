@@ -13,6 +13,7 @@ For eager tensors use ``bridge.from_dlpack``, ``bridge.asarray`` and ``bridge.to
 
 from __future__ import annotations
 
+from bridge.lazy import listed as _listed
 from bridge.tf.errors import TensorProtoError
 from bridge.tf.read_tensor_proto import from_tensor_proto
 from bridge.tf.shape import TensorShape
@@ -26,3 +27,5 @@ __all__ = [
     "from_tensor_proto",
     "make_tensor_proto",
 ]
+
+__dir__ = _listed(__name__)

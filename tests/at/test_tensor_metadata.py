@@ -96,8 +96,8 @@ def test_repr_of_any_bits(dtype: str) -> None:
 
 @isolated
 def test_repr_of_many_lists_without_elements() -> None:
-    assert repr(at.zeros(2, 0)) == "at.Tensor([[], []], sizes=[2, 0], dtype=float32)"
-    assert repr(at.zeros(2**40, 0)) == f"at.Tensor(..., sizes=[{2**40}, 0], dtype=float32)"
+    assert repr(at.zeros(2, 0)) == "at.Tensor([], sizes=[2, 0], dtype=float32)"
+    assert repr(at.zeros(2**40, 0)) == f"at.Tensor([], sizes=[{2**40}, 0], dtype=float32)"
     assert repr(at.zeros(0, 2**40)) == f"at.Tensor([], sizes=[0, {2**40}], dtype=float32)"
 
 

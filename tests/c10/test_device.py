@@ -27,6 +27,8 @@ DLPACK_DEVICES = {
     "Hexagon": 16,
     "MAIA": 17,
     "Trn": 18,
+    "TPU": 19,
+    "TPUHost": 20,
 }
 
 SPELLINGS = [

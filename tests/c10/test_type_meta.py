@@ -498,3 +498,20 @@ def test_a_constructor_that_raises_half_way() -> None:
         assert [a is b for a, b in zip(tensor.data(), kept, strict=True)] == [True, True]
         gc.collect()
         assert FailsAtTheThird.made == 2
+
+
+def test_dlpacks_protocol_of_element_types_both_ways() -> None:
+    class Float16:
+        def __dlpack_data_type__(self) -> tuple[int, int, int]:
+            return (2, 16, 1)
+
+    class Vector(Float16):
+        def __dlpack_data_type__(self) -> tuple[int, int, int]:
+            return (2, 16, 4)
+
+    assert c10.TypeMeta.Make(Float16()) is c10.float16
+    assert c10.float16.__dlpack_data_type__() == (2, 16, 1)
+    with pytest.raises(c10.EnforceNotMet, match="does not name an element type"):
+        c10.TypeMeta.Make(Vector())
+    with pytest.raises(c10.EnforceNotMet, match="string"):
+        c10.string.__dlpack_data_type__()

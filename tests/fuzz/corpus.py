@@ -2,7 +2,7 @@
 """The inputs that are kept, as each covers code that no other does: one file for each door.
 
 A file is compressed by zlib: for each input its length, as four bytes, and its bytes. What a long
-run of `make fuzz` found is kept, beside what was, by::
+run of `tools/fuzz.sh` found is kept, beside what was, by::
 
     python -m tests.fuzz.corpus net .venv-fuzz/corpus-net
 

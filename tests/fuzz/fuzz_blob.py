@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fuzz `Blob.deserialize`, guided by coverage of the compiled reader: `make fuzz`.
+"""Fuzz `Blob.deserialize`, guided by coverage of the compiled reader: `tools/fuzz.sh`.
 
     python tests/fuzz/fuzz_blob.py [libFuzzer's options] [folder for what it finds]
 

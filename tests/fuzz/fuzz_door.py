@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fuzz one door of `doors.py`: `make fuzz` runs all of them.
+"""Fuzz one door of `doors.py`: `tools/fuzz.sh` runs all of them.
 
     python tests/fuzz/fuzz_door.py DOOR [libFuzzer's options] [folder for what it finds]
     python tests/fuzz/fuzz_door.py DOOR --by-chance SECONDS [--seed NUMBER]

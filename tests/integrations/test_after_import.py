@@ -48,7 +48,7 @@ def test_a_file_of_another_process(tmp_path: Path) -> None:
     file = str(tmp_path / "x.pt")
     run("import sys, torch; from bridge import at; torch.save(at.ones(2), sys.argv[1])", file)
     found = run("import bridge, sys, torch; print(torch.load(sys.argv[1]))", file)
-    assert found == "at.Tensor([1.0, 1.0], dtype=float32)\n"
+    assert found == "at.Tensor([1., 1.], dtype=float32)\n"
 
 
 PACKAGE = """

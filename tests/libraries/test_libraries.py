@@ -254,3 +254,11 @@ def test_what_makes_new_memory_at_each_call(library_name: str, tmp_path: Any) ->
         bridge.from_dlpack(x, copy=False)
     with bridge.no_copy(), pytest.raises(BufferError):
         bridge.asarray(x)
+
+
+def test_a_library_that_is_not_installed_is_named_with_what_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(ImportError, match=r"polars is needed here.*pip install polars"):
+        bridge.convert(np.ones(3), "polars")

@@ -82,7 +82,7 @@ def test_nets(tmp_path: Path) -> None:
     ("more", "status", "said"),
     [
         ([], 2, "Add --input NAME=SIZES"),
-        (["--input", "nothing=1"], 1, "does not read 'nothing'"),
+        (["--input", "nothing=1"], 2, "does not read 'nothing'"),
         (["--input", "x=2,5"], 1, "[2, 5]"),
         (["--input", "x=2,4:nothing"], 1, "no elements of 'nothing'"),
     ],
@@ -178,3 +178,36 @@ def test_interrupted_on_a_terminal(tmp_path: Path) -> None:
     assert status == 130
     assert "Traceback" not in shown
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "target", "said"),
+    [
+        ("net.pbtxt", [], "x.npz", "'net.pbtxt' is a net that reads 'x', 'w', 'b' and holds no"),
+        ("init.pb", ["--init-net", "net.pbtxt"], "x.pt2", "the two nets swapped?"),
+        ("objects.npz", [], "x.safetensors", "'objects.npz': Array 'a' has elements of object"),
+        ("init.pb", [], "folder.npz", "'folder.npz' exists and is not a regular file"),
+        ("init.pb", [], "missing/x.npz", "'missing/x.npz' cannot be written"),
+        ("init.pb", [], "missing/x.lmdb", "'missing/x.lmdb' cannot be written"),
+        ("init.pb", [], "missing/x.minidb", "'missing/x.minidb' cannot be written"),
+    ],
+)
+def test_errors_say_what_is_wrong_with_the_users_file(
+    source: str,
+    more: list[str],
+    target: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if target.endswith("lmdb"):
+        pytest.importorskip("lmdb")
+    monkeypatch.chdir(tmp_path)
+    nets(tmp_path)
+    (tmp_path / "folder.npz").mkdir()
+    np.savez("objects.npz", a=np.array([None]))
+    assert convert(source, "-o", target, *more) == 1
+    err = capsys.readouterr().err
+    assert said in err
+    assert ".tmp" not in err

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bridge.caffe2 import core
-from bridge.caffe2.conversion.net_picture import net_picture
+from bridge.caffe2.nets.net_picture import net_picture
 from bridge.shell.main import main
 
 PREDICTOR = str(Path(__file__).parents[1] / "golden" / "predictor.mdl")
@@ -29,8 +29,17 @@ def branches() -> core.Net:
     return net
 
 
+@pytest.fixture(params=["igraph", "none"])
+def layout(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw with igraph and without it."""
+    if request.param == "none":
+        monkeypatch.setitem(sys.modules, "igraph", None)
+    else:
+        pytest.importorskip("igraph")
+
+
+@pytest.mark.usefixtures("layout")
 def test_a_predictor_export(tmp_path: Path) -> None:
-    pytest.importorskip("igraph")
     target = tmp_path / "net.svg"
     target.write_text("before")
     assert main(["caffe2", "draw", PREDICTOR, "-o", str(target)]) == 0
@@ -38,8 +47,8 @@ def test_a_predictor_export(tmp_path: Path) -> None:
     assert {"data", "FC", "Relu", "Softmax", "prob", "fc1_w, fc1_b"} <= set(texts)
 
 
+@pytest.mark.usefixtures("layout")
 def test_boxes_do_not_overlap_and_lines_join_them() -> None:
-    pytest.importorskip("igraph")
     root = ElementTree.fromstring(net_picture(branches().Proto(), "a title"))
     boxes = [
         tuple(float(one.get(key, "0")) for key in ("x", "y", "width", "height"))
@@ -54,17 +63,13 @@ def test_boxes_do_not_overlap_and_lines_join_them() -> None:
     assert any(one.text == "s & <t>" for one in root.iter(f"{SVG}text"))
 
 
+@pytest.mark.usefixtures("layout")
 def test_a_net_without_operators() -> None:
-    pytest.importorskip("igraph")
     ElementTree.fromstring(net_picture(core.Net("empty").Proto(), "empty"))
 
 
-def test_without_igraph(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "igraph", None)
-    assert main(["caffe2", "draw", PREDICTOR, "-o", str(tmp_path / "x.svg")]) == 1
-    said = capsys.readouterr().err
-    assert "pip install 'bridge-tensor[cli]'" in said
-    assert said.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.usefixtures("layout")
+def test_a_net_draws_itself_in_a_notebook() -> None:
+    net = branches()
+    texts = [one.text for one in ElementTree.fromstring(net._repr_svg_()).iter(f"{SVG}text")]
+    assert {net.Name(), "Conv", "Relu", "Concat", "y"} <= set(texts)

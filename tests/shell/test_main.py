@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 
@@ -37,10 +38,8 @@ def test_help_has_an_example(command: list[str], capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["nothing"],
         ["--nothing"],
-        ["caffe2"],
         ["caffe2", "nothing"],
         ["caffe2", "inspect"],
         ["caffe2", "convert", "x.minidb"],
@@ -147,3 +146,47 @@ def test_no_progress_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> N
     with Progress("x") as progress:
         progress(1, 2)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("command", [[], ["caffe2"]], ids=["bridge", "bridge caffe2"])
+def test_without_a_command_the_help_is_printed(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command) == 2
+    said = capsys.readouterr()
+    assert "examples:\n  bridge " in said.out
+    assert said.err == ""
+
+
+def test_a_closed_output_is_an_error_in_one_line() -> None:
+    done = shell(f"{sys.executable} -m bridge caffe2 inspect {CHECKPOINT} >&-")
+    assert (done.returncode, done.stderr) == (1, b"bridge: the output is closed\n")
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_names_of_files_may_be_any_bytes_in_any_locale(locale: str, tmp_path: Path) -> None:
+    """Python's UTF-8 mode, which the locale C turns on, is off."""
+    name = "n\u00ebt.minidb".encode()
+    copyfile(CHECKPOINT, os.fsencode(tmp_path) + b"/" + name)
+    start = f"LC_ALL={locale} PYTHONUTF8=0 {sys.executable} -m bridge caffe2"
+    done = shell(f"cd {tmp_path}; {start} inspect n\u00ebt.minidb")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(name)
+    done = shell(f"cd {tmp_path}; {start} inspect x\u00ebx")
+    assert done.returncode == 1
+    assert "'x\u00ebx' cannot be read".encode() in done.stderr
+
+
+def shell(command: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a line in a shell."""
+    return subprocess.run(
+        ["sh", "-c", command], capture_output=True, env=environment(), check=False, timeout=120
+    )
+
+
+def test_no_colour_is_no_bold_either() -> None:
+    status, shown = bridge_on_terminal(
+        "caffe2", "inspect", CHECKPOINT, code="import os\nos.environ['NO_COLOR'] = '1'"
+    )
+    assert status == 0
+    assert "\x1b" not in shown

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.helpers.shell import bridge
 
 SCRIPT = """
@@ -34,3 +36,14 @@ def test_its_errors_are_its_own(tmp_path: Path) -> None:
     assert "Traceback" in done.err
     assert "the script's own" in done.err
     assert bridge("caffe2", "run", str(tmp_path / "none.py")).status == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["nosuch.py"], "bridge caffe2 run: There is no script 'nosuch.py'.\n"),
+        (["-m", "nosuch.module"], "bridge caffe2 run: There is no module 'nosuch.module'.\n"),
+    ],
+)
+def test_what_is_not_there_is_wrong_use(given: list[str], said: str) -> None:
+    assert bridge("caffe2", "run", *given) == (2, "", said)

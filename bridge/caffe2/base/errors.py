@@ -60,7 +60,16 @@ def wrap_error(message: str, caller: str, cause: Exception) -> EnforceNotMet:
         kind = EnforceMemoryError
     if isinstance(cause, EnforceNotMet):
         return kind(f"{message}: {cause.message}", caller, condition=cause.condition)
-    return kind(f"{message}: {str(cause) or type(cause).__name__}", caller)
+    return kind(f"{message}: {_reason(cause, message)}", caller)
+
+
+def _reason(cause: Exception, message: str) -> str:
+    """Return what an error says, without the name of a file that `message` has or nobody knows."""
+    if isinstance(cause, OSError) and cause.strerror:
+        name = str(cause.filename)
+        if repr(name)[1:-1] in message or name.endswith(".tmp"):
+            return cause.strerror
+    return str(cause) or type(cause).__name__
 
 
 # For an EnforceNotMet and a class of exceptions the class that is both; None: it cannot exist.

@@ -15,6 +15,7 @@ from bridge.caffe2.conversion.npz_files import NpzEntries, write_npz
 from bridge.caffe2.conversion.pickle_source import PickleEntries
 from bridge.caffe2.conversion.safetensors_files import SafetensorsEntries, write_safetensors
 from bridge.caffe2.files.databases import open_writer
+from bridge.caffe2.files.lmdb import LMDBWriter
 from bridge.caffe2.files.whole_file import WholeFile, replace_folder, temporary_name
 
 TYPE_CHECKING = False
@@ -75,22 +76,22 @@ def write_entries(
 
 
 def _write_lmdb(path: str, entries: Sequence[Entry], streams: Iterable[Entry]) -> None:
-    path = os.path.abspath(path)
+    given, path = path, os.path.abspath(path)
     if os.path.lexists(path) and not (
         os.path.isdir(path) and _LMDB_FILES.issuperset(os.listdir(path))
     ):
         raise EnforceValueError(
-            f"{path!r} is not an LMDB database, and is not replaced by one.", _CALLER
+            f"{given!r} is not an LMDB database, and is not replaced by one.", _CALLER
         )
     temporary = temporary_name(path)
     try:
-        with open_writer("lmdb", temporary) as db:
+        with LMDBWriter(temporary, given) as db:
             write_records(db, entries, streams)
         replace_folder(temporary, path)
     except BaseException as cause:
         shutil.rmtree(temporary, ignore_errors=True)
         if isinstance(cause, OSError):
             raise wrap_error(
-                f"Database {path!r} cannot be written, and is unchanged", _CALLER, cause
+                f"Database {given!r} cannot be written, and is unchanged", _CALLER, cause
             ) from cause
         raise

@@ -15,7 +15,13 @@ from bridge.caffe2.conversion.entries import Entry
 from bridge.caffe2.conversion.module_source import ModuleSource
 from bridge.caffe2.conversion.net_programs import write_onnx, write_pt2
 from bridge.caffe2.conversion.safetensors_files import write_safetensors
-from bridge.caffe2.files.whole_file import WholeFile, replace_folder, temporary_name, write_whole
+from bridge.caffe2.files.whole_file import (
+    WholeFile,
+    encoded,
+    replace_folder,
+    temporary_name,
+    write_whole,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +86,7 @@ def _write_folder(path: str, module: Any, inputs: tuple[Any, ...], title: str) -
     temporary = temporary_name(path)
     os.mkdir(temporary)
     try:
-        write_whole(os.path.join(temporary, _SOURCE), source.text.encode())
+        write_whole(os.path.join(temporary, _SOURCE), encoded(source.text))
         weights = WholeFile(os.path.join(temporary, _WEIGHTS))
         entries = [_entry(name, tensor) for name, tensor in source.weights.items()]
         write_safetensors(weights.file, entries, entries)

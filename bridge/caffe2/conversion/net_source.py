@@ -15,6 +15,7 @@ from bridge.caffe2.conversion.checkpoints import open_entries
 from bridge.caffe2.conversion.file_kinds import NET, kind_of_file, unknown_file
 from bridge.caffe2.conversion.predictor_export import predictor_export_in
 from bridge.caffe2.execution.nets import run_net_once
+from bridge.caffe2.modules.init_net import blobs_read, run_init_net
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.caffe2.workspaces.workspace import Workspace
 
@@ -25,11 +26,15 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.conversion.entries import Entry
 
-__all__ = ["MissingSizesError", "NetSource", "net_of_file", "read_net"]
+__all__ = ["MissingSizesError", "NetSource", "UnknownInputError", "net_of_file", "read_net"]
 
 _CALLER = "convert"
 # Sizes that mobile_exporter gives to inputs, whatever they are.
 _UNKNOWN = [1]
+
+
+class UnknownInputError(EnforceValueError):
+    """The caller gives sizes of an input that the net has not."""
 
 
 class MissingSizesError(EnforceValueError):
@@ -82,6 +87,7 @@ class NetSource:
     def __init__(
         self, path: str, init: str | None, sizes: Mapping[str, tuple[Sequence[int], str]]
     ) -> None:
+        self._path = path
         self._table = Workspace()
         self._given = sizes
         self._hints: dict[str, Tensor] = {}
@@ -103,7 +109,11 @@ class NetSource:
         if init is not None:
             init_kind = kind_of_file(init)
             if init_kind == NET:
-                run_net_once(self._table, read_net(init), _CALLER)
+                net = read_net(init)
+                try:
+                    run_init_net(self._table, net, _CALLER)
+                except EnforceNotMet as cause:
+                    raise wrap_error(repr(init), _CALLER, cause) from cause
             else:
                 with open_entries(init, init_kind) as opened:
                     self._load(opened.entries)
@@ -133,7 +143,7 @@ class NetSource:
         module = module_on(self.net, self._table, None, self.outputs)
         unread = [name for name in self._given if name not in module.input_names]
         if unread:
-            raise EnforceValueError(
+            raise UnknownInputError(
                 f"The net does not read {listed(unread)}; its inputs are "
                 f"{listed(module.input_names)}.",
                 _CALLER,
@@ -174,7 +184,18 @@ class NetSource:
         return tuple(inputs)
 
     def blobs(self) -> dict[str, Blob]:
-        """Return the blobs that the net, an init net, creates when it is run without inputs."""
+        """Return the blobs that the net, an init net, creates when it is run without inputs.
+
+        Raises EnforceNotMet: it reads blobs (also a ValueError), or an operator failed.
+        """
+        read = blobs_read(self.net)
+        if read:
+            raise EnforceValueError(
+                f"{self._path!r} is a net that reads {listed(read)} and holds no weights. Convert "
+                "its init net or checkpoint instead; with --init-net FILE this net becomes a .pt2 "
+                "or .onnx file, or a folder with module.py.",
+                _CALLER,
+            )
         run_net_once(self._table, self.net, _CALLER)
         return dict(self._table._blobs)
 

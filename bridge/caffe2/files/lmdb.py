@@ -37,7 +37,7 @@ def _lmdb() -> Any:
         return importlib.import_module("lmdb")
     except ImportError as cause:
         raise EnforceNotMet(
-            "Databases of the type LMDB need the package lmdb: pip install 'bridge-tensor[lmdb]'.",
+            "Databases of the type LMDB need the package lmdb: pip install lmdb.",
             _CALLER,
         ) from cause
 
@@ -53,7 +53,7 @@ class LMDBReader(Reader):
             folder = os.path.isdir(path)
             file = os.path.join(path, "data.mdb") if folder else path
             self.nbytes: int = os.stat(file).st_size
-            self._env = lmdb.open(path, subdir=folder, readonly=True, create=False)
+            self._env = lmdb.open(os.fsencode(path), subdir=folder, readonly=True, create=False)
             # Values can be read in place as long as it lasts.
             self._transaction = self._env.begin(buffers=True)
         except (OSError, ValueError, lmdb.Error) as cause:
@@ -87,14 +87,14 @@ class LMDBReader(Reader):
 
 
 class LMDBWriter(Writer):
-    """An LMDB database open for writing.
+    """An LMDB database open for writing. `final`: the path that errors name, if it is another.
 
     Raises EnforceNotMet: the path exists already (also a ValueError), or it cannot be created.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, final: str | None = None) -> None:
         lmdb = _lmdb()
-        self._path = path
+        self._path = final or path
         self._errors = (OSError, ValueError, lmdb.Error)
         if os.path.lexists(path):
             raise EnforceValueError(
@@ -109,7 +109,7 @@ class LMDBWriter(Writer):
         except (OSError, ValueError) as cause:
             raise self._error(cause) from cause
         try:
-            self._env = lmdb.open(self._temporary, map_size=_MAP_NBYTES)
+            self._env = lmdb.open(os.fsencode(self._temporary), map_size=_MAP_NBYTES)
             self._transaction = self._env.begin(write=True)
         except BaseException as cause:
             shutil.rmtree(self._temporary, ignore_errors=True)

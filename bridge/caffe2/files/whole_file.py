@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-__all__ = ["WholeFile", "replace_folder", "sync_folder", "temporary_name", "write_whole"]
+__all__ = ["WholeFile", "encoded", "replace_folder", "sync_folder", "temporary_name", "write_whole"]
 
 # Of Linux's renameat2: relative to the working folder; exchange the two.
 _HERE, _RENAME_EXCHANGE = -100, 2
@@ -34,10 +34,14 @@ class WholeFile:
 
     def __init__(self, path: str) -> None:
         self._path = os.path.realpath(path)
-        mode = _mode_of_existing(self._path)
+        mode = _mode_of_existing(self._path, path)
         self._temporary = temporary_name(self._path)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        descriptor = os.open(self._temporary, flags, 0o666)
+        try:
+            descriptor = os.open(self._temporary, flags, 0o666)
+        except OSError as error:
+            error.filename = path
+            raise
         try:
             if mode is not None:
                 os.fchmod(descriptor, mode)
@@ -68,6 +72,11 @@ class WholeFile:
             self.file.raw.close()  # type: ignore[attr-defined]
 
 
+def encoded(text: str) -> bytes:
+    """Return text as UTF-8, with the bytes of file names in it that the locale cannot decode."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").encode()
+
+
 def write_whole(path: str, data: bytes) -> None:
     """Replace a file by `data`, at once. Raises OSError; EnforceNotMet as `WholeFile`."""
     whole = WholeFile(path)
@@ -93,14 +102,17 @@ def sync_folder(path: str) -> None:
         os.close(descriptor)
 
 
-def _mode_of_existing(path: str) -> int | None:
-    """Return the permissions of the file to be replaced; None if there is none."""
+def _mode_of_existing(path: str, given: str) -> int | None:
+    """Return the permissions of the file to be replaced, which errors call `given`.
+
+    None if there is none.
+    """
     try:
         existing = os.stat(path)
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(existing.st_mode):
-        raise EnforceValueError("what exists is not a regular file")
+        raise EnforceValueError(f"{given!r} exists and is not a regular file.")
     # Renaming would replace a file that may not be written; opening it raises.
     os.close(os.open(path, os.O_WRONLY | os.O_CLOEXEC))
     return stat.S_IMODE(existing.st_mode)

@@ -30,8 +30,8 @@ from bridge.caffe2.base.text import listed
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob
 from bridge.caffe2.execution.net_function import NetFunction, Step, last_uses, names_of
-from bridge.caffe2.execution.nets import run_net_once
 from bridge.caffe2.execution.torch_io import operand
+from bridge.caffe2.modules.init_net import run_init_net
 from bridge.caffe2.modules.loading import net_message
 from bridge.caffe2.modules.module_blobs import tensors_of
 from bridge.caffe2.modules.module_run import ModuleRun
@@ -93,7 +93,7 @@ def to_module(
     table: BlobTable = current.workspace
     if init_net is not None:
         table = Workspace()
-        run_net_once(table, net_message(init_net, _CALLER), _CALLER)
+        run_init_net(table, net_message(init_net, _CALLER), _CALLER)
     return module_on(net_message(net, _CALLER), table, inputs, outputs, trainable)
 
 

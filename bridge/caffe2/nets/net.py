@@ -120,6 +120,12 @@ class Net(NetObserving, NetRewriting):
     def __str__(self) -> str:
         return self.Name()
 
+    def _repr_svg_(self) -> str:
+        """Return a picture of the net; notebooks show it."""
+        from bridge.caffe2.nets.net_picture import net_picture
+
+        return net_picture(self._net, self.Name())
+
     def Proto(self) -> Any:
         """Return the NetDef of the net, not a copy; it may be changed."""
         self._recreate_lookup_tables = True

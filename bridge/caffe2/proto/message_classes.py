@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import copyreg
 
-from google.protobuf import descriptor_pool, message_factory
+try:
+    from google.protobuf import descriptor_pool, message_factory
+except ImportError as cause:
+    raise ImportError(
+        "Nets and operators of Caffe2 are messages of protobuf: pip install protobuf.",
+        name="google.protobuf",
+    ) from cause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

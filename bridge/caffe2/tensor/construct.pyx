@@ -35,10 +35,7 @@ cdef TensorImpl from_arguments(tuple args, object T):
     if len(args) == 1 and T is None:
         device = _device(args[0])
         if device is None:
-            raise EnforceTypeError(
-                f"caffe2.Tensor takes a device, sizes and a device, sizes and values, or an "
-                f"at.Tensor, not {type(args[0]).__name__}. bridge.from_dlpack(x) makes an "
-                "at.Tensor of any framework's tensor.", caller)
+            return _shared(args[0], caller)
         return unallocated(device.c_type, current_index(device))
     if len(args) == 2 or len(args) == 3 or T is not None:
         if len(args) == 2 and T is None:
@@ -64,6 +61,40 @@ cdef TensorImpl from_arguments(tuple args, object T):
         f"caffe2.Tensor takes a device, sizes and a device, sizes and values (and T), or an "
         f"at.Tensor, not {len(args)} arguments like these: "
         f"{', '.join(type(one).__name__ for one in args)}.", caller)
+
+
+cdef TensorImpl _shared(object source, str caller):
+    """Return the TensorImpl of a tensor of another library, on the same memory.
+
+    Raises EnforceNotMet: it is not a tensor (also a TypeError), or cannot be exchanged (also a
+    BufferError).
+    """
+    cdef TensorImpl impl
+    if isinstance(source, (bool, int, float, complex, str, list, tuple, dict, type(None))):
+        raise _no_constructor(source, caller)
+    try:
+        if unlikely(is_observed()) and outermost():
+            impl = run_observed(caller, source, caller, _imported, (source,))
+        else:
+            impl = import_tensor(source)
+    except TypeError as error:
+        raise _no_constructor(source, caller) from error
+    except BufferError as error:
+        raise wrap_error("The tensor cannot be shared", caller, error) from error
+    return impl
+
+
+def _imported(source):
+    """Return a TensorImpl of the memory of a tensor of any library."""
+    return import_tensor(source)
+
+
+def _no_constructor(source, caller):
+    """Return the error that no constructor takes `source` alone."""
+    return EnforceTypeError(
+        "caffe2.Tensor takes a device, sizes and a device, sizes and values, or a tensor of any "
+        f"library, not {type(source).__name__}. bridge.asarray(x) makes an at.Tensor of numbers "
+        "and lists.", caller)
 
 
 cdef Device _device(object spec):

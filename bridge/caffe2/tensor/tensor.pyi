@@ -3,7 +3,6 @@ from typing import Any, ClassVar, NoReturn, overload
 
 from typing_extensions import CapsuleType
 
-from bridge.at.tensor import Tensor as AtTensor
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.caffe2.tensor.metadata import TensorMetadata
 from bridge.typing import ArrayLike, Deleter, DeviceLike, Dims, TensorLike, TypeLike
@@ -15,7 +14,7 @@ class Tensor(TensorMetadata):
     @overload
     def __init__(self) -> None: ...
     @overload
-    def __init__(self, source: AtTensor | DeviceLike, /) -> None: ...
+    def __init__(self, source: TensorLike | DeviceLike, /) -> None: ...
     @overload
     def __init__(self, dims: Wrapper | Dims, device: DeviceLike, /) -> None: ...
     @overload

@@ -54,10 +54,12 @@ cdef class Tensor(TensorMetadata):
 
     ``Tensor()`` is undefined. ``Tensor(D)`` has sizes (0,) on the device `D`. ``Tensor(dims, D)``
     has sizes and no memory yet. ``Tensor(dims, values, T=None)`` is a copy of a list, on the CPU.
-    ``Tensor(at_tensor)`` shares the TensorImpl of a contiguous at.Tensor. ``Tensor(tensor, D)`` is
-    a copy on the device `D`.
+    ``Tensor(at_tensor)`` shares the TensorImpl of a contiguous at.Tensor, and ``Tensor(x)`` the
+    memory of a contiguous tensor of any library, as `bridge.from_dlpack` does.
+    ``Tensor(tensor, D)`` is a copy on the device `D`.
 
-    Raises EnforceNotMet: other arguments (also a TypeError), or the at.Tensor is not contiguous.
+    Raises EnforceNotMet: other arguments (also a TypeError), the tensor is not contiguous, or it
+    cannot be exchanged (also a BufferError).
 
     Follows caffe2::Tensor, caffe2/core/tensor.h, PyTorch 1.8.1.
 
@@ -152,7 +154,11 @@ cdef class Tensor(TensorMetadata):
         if not args and T is None:
             return
         impl = _impl_for_caffe2(args[0]) if len(args) == 1 and T is None else None
-        self.impl = from_arguments(args, T) if impl is None else impl
+        if impl is None:
+            impl = from_arguments(args, T)
+            if not is_contiguous_now(impl):
+                _refuse_strided(impl)
+        self.impl = impl
 
     @staticmethod
     def _wrap(TensorImpl impl not None):

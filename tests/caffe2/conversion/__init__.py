@@ -4,6 +4,5 @@
 - database_source, database_target, entries, file_kinds, memory_source, metadata, npz_files,
   pickle_source, safetensors_files: test_checkpoints
 - module_source, net_programs, torch_calls: test_net_files
-- net_picture: shell/test_draw
 - net_source, predictor_export: test_net_files, shell/test_convert
 """

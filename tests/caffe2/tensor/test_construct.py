@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import bridge
 from bridge import at, c10, caffe2
 from tests.helpers.ids import shown
 
@@ -242,3 +243,33 @@ def test_on_cuda() -> None:
 def test_values_of_no_element_type(values: Any) -> None:
     with pytest.raises(c10.EnforceNotMet, match="are not a tensor"):
         caffe2.Tensor([1], values)
+
+
+def test_takes_contiguous_tensors_of_any_library_on_their_memory() -> None:
+    t = torch.arange(6.0).reshape(2, 3)
+    x = caffe2.Tensor(t)
+    assert x.raw_data() == t.data_ptr()
+    assert x.to_torch() is t
+    array = np.arange(4)
+    assert caffe2.Tensor(array).raw_data() == array.ctypes.data
+    assert caffe2.Tensor(t.__dlpack__()).numpy().tolist() == t.tolist()
+    with bridge.audit() as log:
+        caffe2.Tensor(t)
+    assert "shared" in str(log)
+
+
+def test_refuses_other_libraries_tensors_that_from_dlpack_or_caffe2_refuses() -> None:
+    with pytest.raises(
+        c10.EnforceNotMet, match=r"sizes \[3, 2\] with strides \[1, 3\].*contiguous"
+    ):
+        caffe2.Tensor(torch.ones(2, 3).t())
+    with pytest.raises(c10.EnforceNotMet, match=r"detach\(\)") as caught:
+        caffe2.Tensor(torch.ones(2, requires_grad=True))
+    assert isinstance(caught.value, BufferError)
+
+
+@pytest.mark.parametrize("wrong", [3, 2.5, [2, 3], (1,), None, {}, object()])
+def test_refuses_what_is_not_a_tensor(wrong: object) -> None:
+    with pytest.raises(c10.EnforceNotMet, match=f"not {type(wrong).__name__}") as caught:
+        caffe2.Tensor(wrong)
+    assert isinstance(caught.value, TypeError)

@@ -7,6 +7,8 @@ Follows caffe2/contrib/gloo, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import numpy as np
 
 from bridge import c10
@@ -69,6 +71,26 @@ class CollectiveOperator(TorchOperator):
             options.timeout = timeout
         return options
 
+    def agree(self, world: CommonWorld, x: torch.Tensor, timeout: timedelta | None) -> None:
+        """Raise EnforceNotMet, in all processes, unless `x` has one size and type in all of them.
+
+        gloo would end a process that receives more or less than it expects.
+        """
+        if world.size == 1:
+            return
+        n, kind = x.numel(), crc32(str(x.dtype).encode())
+        extremes = torch.tensor([n, -n, kind, -kind], dtype=torch.int64, device=x.device)
+        options = self.options("AllreduceOptions", timeout)
+        options.reduceOp = torch.distributed.ReduceOp.MAX
+        with world.group(type(self).__name__) as group:
+            world.finish(group.allreduce([extremes], options), timeout)
+        most, least, last, first = extremes.tolist()
+        enforce(
+            most == -least and last == -first,
+            f"All processes have blobs of one size and type: they have from {-least} to {most} "
+            f"elements, and process {world.rank} has {n} of {x.dtype}. Nothing was sent.",
+        )
+
     def tensors(self, n: int, added: bool = True) -> list[torch.Tensor]:
         """Return the inputs 1 to `n`, of one size and type, as outputs 0 to n - 1, flat.
 
@@ -124,6 +146,7 @@ class Allreduce(CollectiveOperator):
     def run(self, world: CommonWorld, timeout: timedelta | None) -> None:
         """Add up here, then everywhere, then copy."""
         tensors = self.tensors(self.InputSize() - 1)
+        self.agree(world, tensors[0], timeout)
         with world.group("Allreduce") as group:
             total = _sum_into_first(tensors)
             if total.numel():
@@ -144,6 +167,7 @@ class Reduce(CollectiveOperator):
         total = x.clone().view(-1)
         options = self.options("ReduceOptions", timeout)
         options.rootRank = root
+        self.agree(world, total, timeout)
         with world.group("Reduce") as group:
             if total.numel():
                 world.finish(group.reduce([total], options), timeout)
@@ -166,6 +190,7 @@ class Broadcast(CollectiveOperator):
         tensors = self.tensors(self.InputSize() - 1, added=False)
         options = self.options("BroadcastOptions", timeout)
         options.rootRank = root
+        self.agree(world, tensors[0], timeout)
         with world.group("Broadcast") as group:
             if tensors[0].numel():
                 world.finish(group.broadcast([as_bytes(tensors[0])], options), timeout)
@@ -190,6 +215,7 @@ class Allgather(CollectiveOperator):
             )
         mine = first if len(inputs) == 1 else torch.cat(inputs)
         out = self.out(0, [world.size * mine.numel()], dtype)
+        self.agree(world, mine, timeout)
         with world.group("Allgather") as group:
             if out.numel():
                 work = group._allgather_base(as_bytes(out), as_bytes(mine))
@@ -214,6 +240,7 @@ class ReduceScatter(CollectiveOperator):
             f"The last input has a number of elements for each of {world.size} processes, "
             f"{tensors[0].numel()} together, not {counts}.",
         )
+        self.agree(world, tensors[0], timeout)
         with world.group("ReduceScatter") as group:
             parts = _sum_into_first(tensors).split(counts)
             works = []

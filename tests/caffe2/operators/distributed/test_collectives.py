@@ -116,3 +116,21 @@ def refused(rank: int, n: int, folder: Path) -> None:
 @isolated
 def test_what_is_wrong_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     together(2, refused, tmp_path)
+
+
+def of_other_sizes(rank: int, n: int, folder: Path) -> None:
+    meet(rank, n, folder)
+    for op_type in ("Allreduce", "Broadcast", "Allgather", "Reduce"):
+        for mine, dtype in [(np.ones(3 + rank), "float32"), (np.ones(3), ["int32", "int64"][rank])]:
+            feed("x", mine, dtype)
+            outputs = ["x"] if op_type in ("Allreduce", "Broadcast") else ["y"]
+            with pytest.raises(c10.EnforceNotMet, match="blobs of one size and type"):
+                run_operator(op_type, ["world", "x"], outputs, engine="GLOO")
+    feed("x", [1.0])  # the common world can still be used
+    run_operator("Allreduce", ["world", "x"], ["x"])
+    assert fetch("x") == [n]
+
+
+@isolated
+def test_blobs_of_other_sizes_in_other_processes_are_an_error_in_all(tmp_path: Path) -> None:
+    together(2, of_other_sizes, tmp_path)

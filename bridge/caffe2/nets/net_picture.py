@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nets as pictures: a box for each operator, from the inputs at the top to the outputs below.
 
-The places of boxes and lines are found by igraph (Sugiyama's layered layout).
+igraph finds the places of boxes and lines (Sugiyama's layered layout), where it is installed.
+Without it the boxes of a row stand in the order of those above them, and more lines cross.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-from bridge.c10.errors import EnforceNotMet
 from bridge.svg import Drawing, clipped
 
 TYPE_CHECKING = False
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["net_picture"]
 
-_CALLER = "draw"
 _WIDTH, _COLUMN = 216.0, 240.0  # pixels of a box, and from box to box
 _ROW_GAP, _MARGIN = 34.0, 24.0
 _HEAD = 46.0
@@ -136,7 +135,7 @@ def _arguments(operator: Any) -> list[str]:
 
 
 def net_picture(net: Any, title: str) -> str:
-    """Return a NetDef as SVG. Raises EnforceNotMet: igraph is missing."""
+    """Return a NetDef as SVG."""
     graph = _Graph(net)
     routes = graph.routes()
     _place(graph, routes)
@@ -165,20 +164,44 @@ def net_picture(net: Any, title: str) -> str:
 
 def _place(graph: _Graph, routes: Sequence[Sequence[int]]) -> None:
     """Set the `x` of the nodes: the middle of their boxes in pixels."""
-    try:
-        import igraph
-    except ImportError as cause:
-        raise EnforceNotMet(
-            "Nets are laid out by igraph: pip install 'bridge-tensor[cli]'.", _CALLER
-        ) from cause
     steps = [pair for route in routes for pair in pairwise(route)]
-    found = igraph.Graph(len(graph.nodes), steps, directed=True).layout_sugiyama(
-        layers=[node.rank for node in graph.nodes], hgap=1.0, vgap=1.0, maxiter=200
-    )
-    columns = [x for x, _ in found.coords[: len(graph.nodes)]]
+    columns = _columns(graph, steps)
     first = min(columns, default=0.0)
     for node, x in zip(graph.nodes, columns, strict=True):
         node.x = _MARGIN + _WIDTH / 2 + (x - first) * _COLUMN
+
+
+def _columns(graph: _Graph, steps: list[tuple[int, int]]) -> list[float]:
+    """Return the column of each node."""
+    try:
+        import igraph
+    except ImportError:
+        return _columns_by_parents(graph, steps)
+    found = igraph.Graph(len(graph.nodes), steps, directed=True).layout_sugiyama(
+        layers=[node.rank for node in graph.nodes], hgap=1.0, vgap=1.0, maxiter=200
+    )
+    return [x for x, _ in found.coords[: len(graph.nodes)]]
+
+
+def _columns_by_parents(graph: _Graph, steps: list[tuple[int, int]]) -> list[float]:
+    """Return columns that put the nodes of a row in the order of the nodes above them."""
+    above: dict[int, list[int]] = {}
+    for begin, end in steps:
+        above.setdefault(end, []).append(begin)
+    columns = [0.0] * len(graph.nodes)
+    rows: dict[int, list[int]] = {}
+    for i, node in enumerate(graph.nodes):
+        rows.setdefault(node.rank, []).append(i)
+    for rank in sorted(rows):
+        wanted = {}
+        for i in rows[rank]:
+            parents = [columns[one] for one in above.get(i, ())]
+            wanted[i] = sum(parents) / len(parents) if parents else 0.0
+        row = sorted(rows[rank], key=lambda i: wanted[i])
+        middle = sum(wanted.values()) / len(row)
+        for place, i in enumerate(row):
+            columns[i] = middle + place - (len(row) - 1) / 2
+    return columns
 
 
 def _draw_box(drawing: Drawing, node: _Node, top: float) -> None:
