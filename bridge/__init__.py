@@ -13,7 +13,7 @@ never from those above; ``tests/test_architecture.py`` checks it. The layers, lo
     caffe2.proto caffe2.base caffe2.tensor caffe2.blobs caffe2.files caffe2.definitions
     caffe2.gradients caffe2.nets caffe2.execution caffe2.operators caffe2.workspaces
     caffe2.modules caffe2.conversion caffe2.models caffe2.tasks caffe2.legacy caffe2.* caffe2
-    see front tf integrations bridge shell __main__
+    see front tf integrations shared bridge shell __main__
 """
 
 from __future__ import annotations
@@ -40,11 +40,14 @@ if TYPE_CHECKING:
         to_tensorflow,
         to_torch,
     )
+    from bridge.shared import Shared, attach, share
 
 __all__ = [
+    "Shared",
     "__version__",
     "asarray",
     "at",
+    "attach",
     "audit",
     "c10",
     "caffe2",
@@ -53,6 +56,7 @@ __all__ = [
     "from_dlpack",
     "no_copy",
     "register",
+    "share",
     "shares_memory",
     "tf",
     "to_cupy",
@@ -75,6 +79,7 @@ __getattr__, __dir__ = lazily(
             "asarray audit convert explain from_dlpack no_copy register shares_memory to_cupy "
             "to_jax to_numpy to_tensorflow to_torch"
         ),
+        "bridge.shared": "Shared attach share",
         "bridge.tf": "tf",
     },
 )
