@@ -37,7 +37,7 @@ from libc.string cimport memcpy
 
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.layout cimport block, checked_mul, checked_numel, extent
-from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
+from bridge.c10.python_api cimport FREE_THREADED, RELEASE_GIL_NBYTES
 from bridge.c10.retained cimport retained_owner
 from bridge.c10.storage cimport (
     EXTERNAL,
@@ -276,8 +276,9 @@ def _unlock_mappings():
     unlock_mappings()
 
 
-# Another thread may hold the lock when this one forks; without the GIL, that is.
-if hasattr(os, "register_at_fork"):
+# Without the GIL another thread may hold the lock when this one forks. With it, none may, and this
+# one must not: it could lose the GIL to a thread that waits for the lock.
+if FREE_THREADED and hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_lock_mappings, after_in_parent=_unlock_mappings,
         after_in_child=_unlock_mappings)

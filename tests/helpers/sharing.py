@@ -167,3 +167,13 @@ def total(given: Any) -> float:
     """Return the sum of a tensor or a Shared."""
     tensor = given.value if hasattr(given, "close") else given
     return float(tensor.numpy().sum())
+
+
+def outlive(shared: Any, tensor: Any) -> None:
+    """Wait until the parent has ended, then print the values."""
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join(TIME_LIMIT_S)
+    print(shared.value.tolist(), tensor.tolist(), flush=True)
