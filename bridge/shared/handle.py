@@ -10,7 +10,7 @@ import time
 from bridge.at import Tensor
 from bridge.c10.reports import Label, observe_call, outermost
 from bridge.shared import names
-from bridge.shared.layout import Description, plan, read
+from bridge.shared.layout import Description, read
 from bridge.shared.segment import Segment, create, open_segment, row_of, segment_of
 from bridge.shared.value import Source, Specs, Tensors, build
 
@@ -357,7 +357,7 @@ def _shared_again(source: Tensors, segment: Segment, name: str | None) -> Shared
 
 def _stored(source: Source, name: str | None, writable: bool) -> Shared:
     """Return a Shared of a new segment."""
-    made = plan(source.leaves, source.tree(), writable)
+    made = source.plan(bool(writable))
     segment = create(made.size)
     segment.write(0, made.front)
     source.write(segment, made.begins)

@@ -13,9 +13,11 @@ A digest covers all of it, so damaged bytes are found before any of them is used
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from hashlib import blake2b
 from json import dumps
-from struct import Struct, error as StructError
+from struct import Struct
+from struct import error as StructError
 
 from bridge.c10.type_meta import as_type
 
@@ -24,14 +26,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bridge.c10.type_meta import TypeMeta
+    from bridge.shared.segment import Segment
 
-__all__ = ["ALIGNMENT", "Description", "Leaf", "Plan", "plan", "read", "token_of"]
+    # a key, a type, sizes, the first byte, and the one behind the last
+    _Entry = tuple[str, str, Sequence[int], int, int]
+
+__all__ = ["ALIGNMENT", "Description", "Leaf", "Plan", "plan", "plan_one", "read", "token_of"]
 
 ALIGNMENT = 64
 _MAGIC = b"bridge\x00\x01"
 # magic, digest of all that precedes the leaves, token, bytes of the file, of the description, of
 # the table, of the types and of the tree; 1 if every process may write
 _HEAD = Struct("<8s16s16sqqqqqq")
+_TOKEN_SIZE = 16
 _DIGESTED = 24  # where in the head it begins
 _HEADER_SIZE = Struct("<Q")
 
@@ -109,19 +116,57 @@ class Plan:
 
 def plan(leaves: Sequence[Leaf], tree: bytes, writable: bool) -> Plan:
     """Return the Plan of a segment for these leaves; `tree` is empty for a tensor alone."""
+    return _with_token(*_skeleton(leaves, tree, writable))
+
+
+def plan_one(dtype: TypeMeta, sizes: tuple[int, ...], writable: bool) -> Plan:
+    """Return the Plan of a segment for one tensor alone."""
+    return _with_token(*_skeleton_of_one(dtype, sizes, writable))
+
+
+def _with_token(plan: Plan, head: bytes, body: bytes) -> Plan:
+    token = os.urandom(_TOKEN_SIZE)
+    body = token + body
+    front = b"".join((head, _MAGIC, _digest(head, body), body))
+    return Plan(plan.begins, plan.description, front, plan.nbytes, plan.size, token)
+
+
+@lru_cache(256)
+def _skeleton_of_one(
+    dtype: TypeMeta, sizes: tuple[int, ...], writable: bool
+) -> tuple[Plan, bytes, bytes]:
+    return _skeleton([Leaf("tensor", dtype, sizes, None)], b"", writable)
+
+
+def _skeleton(leaves: Sequence[Leaf], tree: bytes, writable: bool) -> tuple[Plan, bytes, bytes]:
+    """Return a Plan without token, what precedes the digest, and what follows the token."""
     types: list[TypeMeta] = []
     for leaf in leaves:
         if leaf.dtype not in types:
             types.append(leaf.dtype)
     words = sum(6 + 2 * len(leaf.sizes) for leaf in leaves)
     names = "\n".join(dtype.name for dtype in types).encode()
-    described = _HEAD.size + 8 * words + len(names) + len(tree)
-    entries: list[tuple[str, str, Sequence[int], int, int]] = []
-    end = _padded(described)
-    entries.append((".pad0", "U8", (end,), 0, end))
+    used = _HEAD.size + 8 * words + len(names) + len(tree)
+    described = _padded(used)
+    begins, entries = _placed(leaves, described)
+    end = entries[-1][-1]
+    header = _header(entries)
+    data = _HEADER_SIZE.size + len(header)
+    begins = [data + begin for begin in begins]
+    table = _table(leaves, begins, types)
+    rest = (data + end, described, len(table), len(names), len(tree), int(writable))
+    body = _HEAD.pack(b"", b"", b"", *rest)[_DIGESTED + _TOKEN_SIZE :] + table + names + tree
+    body += bytes(described - used)
+    total = sum(leaf.nbytes for leaf in leaves if leaf.twin is None)
+    plan = Plan(begins, Description(table, types, tree), b"", total, data + end, b"")
+    return plan, _HEADER_SIZE.pack(len(header)) + header, body
+
+
+def _placed(leaves: Sequence[Leaf], described: int) -> tuple[list[int], list[_Entry]]:
+    """Return where each leaf begins, and the entries of the header, by their place."""
+    entries: list[_Entry] = [(".pad0", "U8", (described,), 0, described)]
     begins: list[int] = []
-    total = 0
-    pads = 1
+    end, pads = described, 1
     for leaf in leaves:
         if leaf.twin is not None:
             begins.append(begins[leaf.twin])
@@ -130,22 +175,12 @@ def plan(leaves: Sequence[Leaf], tree: bytes, writable: bool) -> Plan:
         if begin > end:
             entries.append((f".pad{pads}", "U8", (begin - end,), end, begin))
             pads += 1
-        total += leaf.nbytes
         end = begin + leaf.nbytes
         name = _NAMES.get(leaf.dtype.name)
         sizes = leaf.sizes if name is not None else (*leaf.sizes, leaf.dtype.itemsize)
         entries.append((leaf.key, name or "U8", sizes, begin, end))
         begins.append(begin)
-    header = _header(entries)
-    data = _HEADER_SIZE.size + len(header)
-    begins = [data + begin for begin in begins]
-    table = _table(leaves, begins, types)
-    token = os.urandom(16)
-    rest = (data + end, described, len(table), len(names), len(tree), int(writable))
-    body = token + _HEAD.pack(b"", b"", token, *rest)[_DIGESTED + 16 :] + table + names + tree
-    head = _HEADER_SIZE.pack(len(header)) + header
-    front = b"".join((head, _MAGIC, _digest(head, body), body))
-    return Plan(begins, Description(table, types, tree), front, total, data + end, token)
+    return begins, entries
 
 
 def _padded(n: int) -> int:
@@ -158,7 +193,7 @@ def _digest(head: bytes, body: bytes) -> bytes:
     return found.digest()
 
 
-def _header(entries: list[tuple[str, str, Sequence[int], int, int]]) -> bytes:
+def _header(entries: list[_Entry]) -> bytes:
     parts = []
     for key, name, sizes, begin, end in entries:
         shape = ",".join(map(str, sizes))
@@ -210,10 +245,10 @@ def read(segment: Segment) -> tuple[Description, bytes]:
         if bool(writable) is not segment.open_to_all:
             raise BufferError("Its seals are not those that it was made with.")
         at = _HEAD.size - _DIGESTED
-        if min(table, names, tree) < 0 or at + table + names + tree != len(body):
+        if min(table, names, tree) < 0 or at + table + names + tree > len(body):
             raise BufferError("The parts of its description overlap.")
         types = [as_type(name) for name in body[at + table :][:names].decode().split("\n")]
-        return Description(body[at:][:table], types, body[at + table + names :]), token
+        return Description(body[at:][:table], types, body[at + table + names :][:tree]), token
     except (BufferError, StructError, UnicodeDecodeError, TypeError) as error:
         raise BufferError(f"This memory is no segment of bridge, or damaged: {error}") from error
 
@@ -221,4 +256,4 @@ def read(segment: Segment) -> tuple[Description, bytes]:
 def token_of(segment: Segment) -> bytes:
     """Return the random bytes that a segment was made with; what is there in any other memory."""
     (header_size,) = _HEADER_SIZE.unpack(segment.read(0, _HEADER_SIZE.size))
-    return segment.read(min(_HEADER_SIZE.size + header_size, segment.size) + _DIGESTED, 16)
+    return segment.read(min(_HEADER_SIZE.size + header_size, segment.size) + _DIGESTED, _TOKEN_SIZE)

@@ -21,6 +21,7 @@ import stat
 import sys
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 
 from bridge.shared.layout import token_of
 from bridge.shared.segment import open_segment
@@ -118,8 +119,13 @@ def checked(name: str) -> str:
 
 def fd_path(fd: int) -> str:
     """Return the path by which other processes open a descriptor of this one."""
-    # (not os.getpid(): /proc may be that of another PID namespace)
-    return f"/proc/{os.readlink('/proc/self')}/fd/{fd}"
+    return f"{_proc(os.getpid())}/fd/{fd}"
+
+
+@lru_cache(1)
+def _proc(pid: int) -> str:
+    # (not `pid` itself: /proc may be that of another PID namespace)
+    return f"/proc/{os.readlink('/proc/self')}"
 
 
 def _folder() -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
 
+from bridge.exchange.import_tensor import has_door
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["Flat", "Leaf", "at", "flatten", "is_tree"]
+__all__ = ["Flat", "Leaf", "at", "flatten", "is_tensor", "is_tree"]
 
 
 class Leaf:
@@ -69,6 +71,11 @@ def _children(x: Any) -> list[tuple[str, Any, Any]] | None:
 def is_tree(x: Any) -> bool:
     """Return whether `x` is a container."""
     return _children(x) is not None
+
+
+def is_tensor(x: Any) -> bool:
+    """Return whether a leaf has a tensor's memory."""
+    return bool(has_door(x))
 
 
 def flatten(tree: Any) -> Flat:

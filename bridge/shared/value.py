@@ -14,9 +14,9 @@ from bridge.at.factories import sizes_of
 from bridge.c10.errors import EnforceNotMet
 from bridge.c10.reports import INTO_SHARED, report_copy
 from bridge.c10.type_meta import as_type
-from bridge.exchange.import_tensor import has_door, import_tensor
-from bridge.shared.layout import Leaf
-from bridge.shared.tree import at, flatten, is_tree
+from bridge.exchange.import_tensor import import_tensor
+from bridge.shared.layout import Leaf, plan, plan_one
+from bridge.shared.tree import at, flatten, is_tensor, is_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     from bridge.c10.tensor_impl import TensorImpl
     from bridge.c10.type_meta import TypeMeta
-    from bridge.shared.layout import Description
+    from bridge.shared.layout import Description, Plan
     from bridge.shared.segment import Segment
+    from bridge.shared.tree import Flat
 
 __all__ = ["Source", "Specs", "Tensors", "build"]
 
@@ -40,15 +41,22 @@ class Source:
         self.leaves: list[Leaf] = []
         self.value = value
         self.alone = not is_tree(value)
-        self.flat = flatten(value)
+        self._flat = None if self.alone else flatten(value)
         self._numbers: dict[int, int] = {}  # by the object's id
         self._taken = {"__metadata__"}
+
+    def plan(self, writable: bool) -> Plan:
+        """Return what the segment will be."""
+        if self.alone:
+            (leaf,) = self.leaves
+            return plan_one(leaf.dtype, leaf.sizes, writable)
+        return plan(self.leaves, self.tree(), writable)
 
     def _add(
         self, leaf: Any, dtype: TypeMeta, sizes: tuple[int, ...], twin: int | None = None
     ) -> None:
         """Add a leaf of the tree. twin: the number of one that is the same memory."""
-        key = "tensor" if self.alone else self._key(leaf.keys) if twin is None else ""
+        key = self._key(leaf.keys) if twin is None else ""
         self._numbers[id(leaf.value)] = len(self.leaves)
         self.leaves.append(Leaf(key, dtype, sizes, twin))
 
@@ -71,13 +79,13 @@ class Source:
 
     def rebuilt(self, tensors: Sequence[Tensor]) -> Any:
         """Return the value with these tensors in the places of its own."""
-        if self.alone:
+        if self._flat is None:
             return tensors[0]
         values = []
-        for leaf in self.flat.leaves:
+        for leaf in self._flat.leaves:
             number = self._numbers.get(id(leaf.value))
             values.append(leaf.value if number is None else tensors[number])
-        return self.flat.rebuild(values)
+        return self._flat.rebuild(values)
 
     def write(self, segment: Segment, begins: Sequence[int]) -> None:
         """Write the elements into a new segment, each leaf at its place."""
@@ -95,27 +103,41 @@ class Tensors(Source):
         super().__init__(value)
         self.impls: list[TensorImpl] = []
         self._paths: list[str] = []
-        known: dict[tuple[Any, ...], int] = {}
-        for leaf in self.flat.leaves:
-            if isinstance(leaf.value, (*_NO_TENSORS, *_numpy_scalar())):
-                continue
-            try:
-                impl = _imported(leaf.value, self.alone)
-            except (BufferError, EnforceNotMet) as error:
-                raise at(leaf.path, error) from error
-            if impl is None:
-                continue
-            number = len(self.impls)
-            first = known.setdefault(_identity(impl, number), number)
-            self._add(leaf, impl.dtype(), tuple(impl.sizes()), None if first == number else first)
-            self.impls.append(impl)
-            self._paths.append(leaf.path)
+        if self._flat is None:
+            self._add_alone(value)
+        else:
+            self._add_leaves(self._flat)
         if not self.impls:
             raise TypeError(
                 f"{type(value).__name__} has no tensor to share. Tensors and arrays of any library "
                 "can be shared, and trees of them; numbers and strings cannot: "
                 "bridge.asarray(x) makes a tensor of them."
             )
+
+    def _add_alone(self, value: Any) -> None:
+        if not isinstance(value, (*_NO_TENSORS, *_numpy_scalar())):
+            impl = _on_host(import_tensor(value))
+            self.leaves.append(Leaf("tensor", impl.dtype(), tuple(impl.sizes()), None))
+            self.impls.append(impl)
+            self._paths.append("")
+
+    def _add_leaves(self, flat: Flat) -> None:
+        known: dict[tuple[Any, ...], int] = {}
+        for leaf in flat.leaves:
+            if isinstance(leaf.value, (*_NO_TENSORS, *_numpy_scalar())) or not is_tensor(
+                leaf.value
+            ):
+                continue
+            try:
+                impl = _on_host(import_tensor(leaf.value))
+            except (BufferError, EnforceNotMet) as error:
+                raise at(leaf.path, error) from error
+            number = len(self.impls)
+            first = known.setdefault(_identity(impl, number), number)
+            twin = None if first == number else first
+            self._add(leaf, impl.dtype(), tuple(impl.sizes()), twin)
+            self.impls.append(impl)
+            self._paths.append(leaf.path)
 
     def write(self, segment: Segment, begins: Sequence[int]) -> None:
         """Copy the elements."""
@@ -136,16 +158,7 @@ def _numpy_scalar() -> tuple[type, ...]:
     return () if generic is None else (generic,)
 
 
-def _imported(x: Any, alone: bool) -> TensorImpl | None:
-    """Return the TensorImpl of a tensor; None for what is none."""
-    if not alone and not has_door(x):
-        return None
-    try:
-        impl = import_tensor(x)
-    except TypeError:
-        if not alone:
-            return None
-        raise
+def _on_host(impl: TensorImpl) -> TensorImpl:
     if str(impl.device()) not in ("cpu", "cuda_host"):
         raise BufferError(
             f"The tensor is on {impl.device()}, and processes share host memory: share x.cpu()."
@@ -179,7 +192,9 @@ class Specs(Source):
         Raises TypeError: there is no pair. BufferError: a type that is no plain memory.
         """
         super().__init__(_marked(spec))
-        for leaf in self.flat.leaves:
+        if isinstance(self.value, _Spec):
+            self.leaves.append(Leaf("tensor", self.value.dtype, self.value.sizes, None))
+        for leaf in () if self._flat is None else self._flat.leaves:
             if isinstance(leaf.value, _Spec):
                 self._add(leaf, leaf.value.dtype, leaf.value.sizes)
         if not self.leaves:
