@@ -21,12 +21,14 @@ import os
 import pickle
 import sys
 import threading
+from functools import partial
 from multiprocessing.context import get_spawning_popen
 from multiprocessing.reduction import ForkingPickler
 from struct import Struct
 from weakref import WeakValueDictionary
 
-from bridge import at, caffe2
+from bridge.at import Tensor
+from bridge.caffe2.tensor.tensor import Tensor as Caffe2Tensor
 from bridge.integrations.after_import import after_import
 from bridge.shared import handle
 from bridge.shared.layout import token_of
@@ -210,8 +212,8 @@ def register(add: Callable[[type, Callable[[Any], Any]], None], protocol: int) -
         return _reduce_tensor(tensor, protocol)
 
     add(handle.Shared, _reduce_shared)
-    add(at.Tensor, reduce_tensor)
-    add(caffe2.Tensor, reduce_tensor)
+    add(Tensor, reduce_tensor)
+    add(Caffe2Tensor, reduce_tensor)
 
 
 def _register_with_loky(module: str) -> None:
@@ -219,8 +221,9 @@ def _register_with_loky(module: str) -> None:
 
 
 def prepare() -> None:
+    """Register with multiprocessing's pickler, and with loky's when it is loaded."""
     register(ForkingPickler.register, pickle.DEFAULT_PROTOCOL)
     for module in ("loky.backend.reduction", "joblib.externals.loky.backend.reduction"):
-        after_import(module, lambda module=module: _register_with_loky(module))
+        after_import(module, partial(_register_with_loky, module))
     os.register_at_fork(after_in_child=receipts.forget)
     atexit.register(receipts.stop)

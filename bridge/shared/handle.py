@@ -55,6 +55,17 @@ class Shared:
         "_writable",
     )
 
+    _description: Description | None
+    _home: str
+    _link: names.Link | None
+    _name: str | None
+    _nbytes: int
+    _part: Segment | None
+    _segment: Segment | None
+    _token: bytes
+    _value: Any
+    _writable: bool
+
     def __init__(self) -> None:
         raise TypeError("A Shared is made by bridge.share(x) or bridge.Shared.empty(spec).")
 
@@ -79,8 +90,8 @@ class Shared:
         self._writable = segment.open_to_all
         self._home = home
         self._name = name
-        self._link: names.Link | None = None
-        self._part: Segment | None = None
+        self._link = None
+        self._part = None
         return self
 
     @staticmethod
@@ -145,7 +156,7 @@ class Shared:
         self._part = None
 
     def _require_open(self, what: str) -> Segment:
-        segment: Segment | None = self._segment
+        segment = self._segment
         if segment is None:
             raise ValueError(f"This Shared is closed, so it has no {what} any more.")
         return segment
@@ -198,9 +209,9 @@ def share(x: Any, *, name: str | None = None, writable: bool = False) -> Shared:
 
     The memory is freed when the last process has let go of its last tensor, view and handle.
 
-    Raises TypeError: no tensor in `x`. BufferError: memory of a device, strings or objects, a tensor
-    that requires grad, and what else `from_dlpack` refuses; the message names the leaf. ValueError:
-    no valid name. FileExistsError: the name is in use. MemoryError: no room.
+    Raises TypeError: no tensor in `x`. BufferError: memory of a device, strings or objects, a
+    tensor that requires grad, and what else `from_dlpack` refuses; the message names the leaf.
+    ValueError: no valid name. FileExistsError: the name is in use. MemoryError: no room.
 
     >>> import bridge
     >>> shared = bridge.share({"weight": bridge.at.ones(2), "step": 7})
@@ -228,7 +239,7 @@ def _share(x: Any, name: str | None, writable: bool) -> Shared:
 
 
 def attach(source: str | Shared, *, timeout: float = 0.0) -> Any:
-    """Return the tensor, or the tree, that was shared; at.Tensors on the same memory, without a copy.
+    """Return the tensor, or the tree, that was shared: at.Tensors on the same memory.
 
     `source`: a name, a ``path`` of a Shared, or a Shared. Read-only unless it was shared as
     writable, or this process made it. `timeout`: seconds to wait until there is such a name.

@@ -67,11 +67,11 @@ def python(code: str, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def ended(process: subprocess.Popen[str]) -> str:
+def ended(process: subprocess.Popen[str], may_complain: bool = False) -> str:
     """Return what the process printed. Fails unless it ended well, without a word of complaint."""
     out, complaint = process.communicate(timeout=TIME_LIMIT_S)
     assert process.returncode == 0, f"{process.returncode}\n{out}{complaint}"
-    assert not complaint, complaint
+    assert may_complain or not complaint, complaint
     return out
 
 
@@ -177,3 +177,11 @@ def outlive(shared: Any, tensor: Any) -> None:
     assert parent is not None
     parent.join(TIME_LIMIT_S)
     print(shared.value.tolist(), tensor.tolist(), flush=True)
+
+
+def wait_with(*given: Any) -> None:
+    """Keep what is given until this process is killed."""
+    import time
+
+    time.sleep(TIME_LIMIT_S)
+    del given

@@ -226,7 +226,7 @@ def test_one_mapping_and_one_descriptor_however_many_tensors() -> None:
 
 # Trees.
 
-Pair = namedtuple("Pair", "left right")  # noqa: PYI024
+Pair = namedtuple("Pair", "left right")
 
 
 @dataclass
