@@ -34,7 +34,9 @@ def work(name: str, number: int, step: Any, answers: Any) -> None:
     model = bridge.attach(name)
     microseconds = (time.perf_counter() - begin) * 1e6
     x = np.ones(64, "float32")
-    answers.put((number, "before", float(model["layer3"]["weight"].numpy().dot(x)[0]), microseconds))
+    answers.put(
+        (number, "before", float(model["layer3"]["weight"].numpy().dot(x)[0]), microseconds)
+    )
     step.wait()
     answers.put((number, "after", float(model["layer3"]["weight"].numpy().dot(x)[0]), 0.0))
 
@@ -46,7 +48,8 @@ def main() -> None:
     answers = context.SimpleQueue()
     server = context.Process(target=serve, args=(NAME, updated, end))
     workers = [
-        context.Process(target=work, args=(NAME, number, step, answers)) for number in range(WORKERS)
+        context.Process(target=work, args=(NAME, number, step, answers))
+        for number in range(WORKERS)
     ]
     for process in (server, *workers):
         process.start()

@@ -41,6 +41,7 @@ _HEAD = Struct("<8s16s16sqqqqqq")
 _TOKEN_SIZE = 16
 _DIGESTED = 24  # where in the head it begins
 _HEADER_SIZE = Struct("<Q")
+_FIRST_READ = 2048  # bytes: all that precedes the leaves of a few
 
 # The names that safetensors has for types; others are stored as bytes.
 _NAMES = {
@@ -229,18 +230,23 @@ def read(segment: Segment) -> tuple[Description, bytes]:
     Raises BufferError: it is not a segment of bridge, or damaged.
     """
     try:
-        (header_size,) = _HEADER_SIZE.unpack(segment.read(0, _HEADER_SIZE.size))
+        front = segment.read(0, min(segment.size, _FIRST_READ))
+        (header_size,) = _HEADER_SIZE.unpack_from(front)
         if header_size > segment.size:
             raise BufferError("The header is longer than the file.")
         data = _HEADER_SIZE.size + header_size
-        head = segment.read(data, _HEAD.size)
-        magic, digest, token, size, described, table, names, tree, writable = _HEAD.unpack(head)
+        if data + _HEAD.size > len(front):
+            front = segment.read(0, data + _HEAD.size)
+        head = _HEAD.unpack_from(front, data)
+        magic, digest, token, size, described, table, names, tree, writable = head
         if magic != _MAGIC:
             raise BufferError("It has no description of the bridge.")
         if size != segment.size:
             raise BufferError(f"It has {segment.size} bytes, and was made with {size}.")
-        body = segment.read(data + _DIGESTED, described - _DIGESTED)
-        if _digest(segment.read(0, data), body) != digest:
+        if data + described > len(front):
+            front = segment.read(0, data + described)
+        body = front[data + _DIGESTED : data + described]
+        if _digest(front[:data], body) != digest:
             raise BufferError("Its description was changed.")
         if bool(writable) is not segment.open_to_all:
             raise BufferError("Its seals are not those that it was made with.")

@@ -83,12 +83,13 @@ class Place:
         part = "" if self.part is None else "." + urlsafe_b64encode(self.part).decode()
         return f"{self.path}?{device:x}.{inode:x}.{self.token.hex()}{part}"
 
-    @classmethod
-    def of(cls, text: str) -> Place:
+    @staticmethod
+    @lru_cache(64)
+    def of(text: str) -> Place:
         """Return the Place that `text` wrote. Raises ValueError: it is not of that form."""
         path, _, rest = text.partition("?")
         device, inode, token, *part = rest.split(".")
-        return cls(
+        return Place(
             path,
             (int(device, 16), int(inode, 16)),
             bytes.fromhex(token),

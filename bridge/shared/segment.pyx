@@ -253,6 +253,7 @@ cdef extern from *:
     int c_open "open"(const char* path, int flags) nogil
     int c_close "close"(int fd) nogil
     int ftruncate(int fd, int64_t nbytes) nogil
+    Py_ssize_t c_pread "pread"(int fd, void* to, size_t nbytes, int64_t at) nogil
     int fcntl(int fd, int command, ...) nogil
     void* c_mmap "mmap"(void* at, size_t n, int protection, int flags, int fd, int64_t at_) nogil
 
@@ -345,7 +346,11 @@ cdef class Segment:
             raise BufferError(
                 f"The segment has {self.mapping.nbytes} bytes, and {nbytes} from {begin} on were "
                 "looked for: it is damaged.")
-        return PyBytes_FromStringAndSize(self.mapping.data + begin, nbytes)
+        # (to touch a large mapping makes page tables, which takes longer than to read the file)
+        data = PyBytes_FromStringAndSize(NULL, nbytes)
+        if c_pread(self.mapping.fd, PyBytes_AS_STRING(data), nbytes, begin) != nbytes:
+            memcpy(PyBytes_AS_STRING(data), self.mapping.data + begin, nbytes)
+        return data
 
     def write(self, int64_t begin, bytes data):
         """Copy bytes into a segment that is not sealed yet. Raises MemoryError."""
