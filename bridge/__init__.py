@@ -13,7 +13,7 @@ never from those above; ``tests/test_architecture.py`` checks it. The layers, lo
     caffe2.proto caffe2.base caffe2.tensor caffe2.blobs caffe2.files caffe2.definitions
     caffe2.gradients caffe2.nets caffe2.execution caffe2.operators caffe2.workspaces
     caffe2.modules caffe2.conversion caffe2.models caffe2.tasks caffe2.legacy caffe2.* caffe2
-    see single trees front c_api tf integrations include bridge shell __main__
+    see single trees front c_api tf integrations shared include bridge shell __main__
 """
 
 from __future__ import annotations
@@ -42,11 +42,14 @@ if TYPE_CHECKING:
         to_torch,
     )
     from bridge.include import get_include
+    from bridge.shared import Shared, attach, share
 
 __all__ = [
+    "Shared",
     "__version__",
     "asarray",
     "at",
+    "attach",
     "audit",
     "c10",
     "caffe2",
@@ -56,6 +59,7 @@ __all__ = [
     "get_include",
     "no_copy",
     "register",
+    "share",
     "shares_memory",
     "tf",
     "to_cupy",
@@ -79,6 +83,7 @@ _get, __dir__ = lazily(
             "to_jax to_numpy to_tensorflow to_torch"
         ),
         "bridge.include": "get_include",
+        "bridge.shared": "Shared attach share",
         "bridge.tf": "tf",
         "bridge.typing": "typing",
     },

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 _T = TypeVar("_T")
 
 ASKED: str
+INTO_SHARED: str
 PRODUCER: str
 
 class Label(str): ...

@@ -33,6 +33,8 @@ class Label(str):
 ASKED = "copy=True was asked for"
 # The reason if the producer copied, not the bridge.
 PRODUCER = "its producer returned a copy"
+# The reason of the copy that bridge.share is asked for; no_copy() allows it.
+INTO_SHARED = "it was asked for, once, in shared memory"
 
 cdef int observed = 0
 cdef object _observer = None

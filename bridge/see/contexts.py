@@ -132,7 +132,7 @@ class _Observer(reports.Observer):
         conversion = _current.get()
         if conversion is None or (reason == reports.PRODUCER and conversion.reasons):
             return
-        if any(link.log is None for link in _open_links()):
+        if reason != reports.INTO_SHARED and any(link.log is None for link in _open_links()):
             call, _, route = conversion.route.partition(": ")
             raise EnforceBufferError(
                 f"{route} would copy {nbytes} bytes ({reason}), which bridge.no_copy() forbids.",

@@ -19,6 +19,7 @@ from bridge._version import __version__
 from bridge.exchange.registry import exporting_names
 from bridge.shell import probe
 from bridge.shell.errors import UsageError
+from bridge.shell.sharing import shared_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def diagnose(wanted: Sequence[str], timeout: float) -> dict[str, Any]:
         "frameworks": frameworks,
         "missing": [name for name in names if name not in there],
         "conversions": rows,
+        "processes": shared_memory(),
         "ok": not any(one["reason"] for one in frameworks)
         and not any(one["result"] == "error" for one in rows),
     }

@@ -80,6 +80,9 @@ def _print(found: dict[str, Any]) -> None:
     if found["missing"]:
         print(f"not installed: {', '.join(found['missing'])}")
     print()
+    processes = found["processes"]
+    print(f"sharing between processes: {processes['reason'] or processes['result']}")
+    print()
     names = [one["name"] for one in found["frameworks"] if not one["reason"]]
     cells = {(one["source"], one["target"]): one for one in found["conversions"]}
     table = [[source, *[_cell(cells[source, target]) for target in names]] for source in names]

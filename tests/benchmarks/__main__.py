@@ -28,6 +28,7 @@ GROUPS = (
     "serialization",
     "tensors",
     "scaling",
+    "processes",
     "startup",
     "memory",
     "threads",

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of `bridge.shared`, which is `bridge.share`, `bridge.attach` and `bridge.Shared`."""
