@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program that shows a broken rule: the case, with what it needs of the kit, and no more."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import textwrap
+
+from bridge.conform.cases import MODULES
+from bridge.conform.kit import export, given, lying, source, structures, table, table_source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from bridge.conform.rule import Rule
+
+__all__ = ["definitions", "program_of"]
+
+_KIT = (structures, given, export, lying, source, table, table_source, *MODULES)
+_IMPORTS = {
+    "ctypes": "ctypes",
+    "enum": "enum",
+    "gc": "gc",
+    "itertools": "itertools",
+    "np": "numpy as np",
+    "sys": "sys",
+    "threading": "threading",
+    "weakref": "weakref",
+}
+_WIDTH = 92
+
+
+class _Plain(ast.NodeTransformer):
+    """Takes out what a program does not need: docstrings and annotations."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.generic_visit(node)
+        node.returns = None
+        return _without_docstring(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        self.generic_visit(node)
+        return _without_docstring(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        self.generic_visit(node)
+        assert node.value is not None
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
+
+def _without_docstring(node: Any) -> Any:
+    first = node.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+        node.body = node.body[1:] or [ast.Pass()]
+    return node
+
+
+@functools.cache
+def definitions() -> dict[str, ast.stmt]:
+    """Return what the kit and the cases define, by name, in an order in which it can be run."""
+    found: dict[str, ast.stmt] = {}
+    for module in _KIT:
+        for node in ast.parse(inspect.getsource(module)).body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                names = [node.name]
+            elif isinstance(node, ast.Assign):
+                names = [one.id for one in node.targets if isinstance(one, ast.Name)]
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                names = [node.target.id]
+            else:
+                continue
+            for name in names:
+                if name not in ("__all__", "TYPE_CHECKING"):
+                    found[name] = ast.fix_missing_locations(_Plain().visit(node))
+    return found
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def _needed(nodes: Iterable[ast.AST]) -> tuple[list[ast.stmt], set[str]]:
+    """Return the definitions that code needs, in order, and all names that it uses."""
+    known = definitions()
+    used: set[str] = set()
+    left = set().union(*(_names(node) for node in nodes))
+    while left:
+        name = left.pop()
+        used.add(name)
+        if name in known:
+            left |= _names(known[name]) - used
+    return [node for name, node in known.items() if name in used], used
+
+
+def program_of(rule: Rule, case: Callable[..., None], setup: str) -> str:
+    """Return a program that ends with what is broken, without the bridge.
+
+    setup: the lines that define the subject's parts.
+    """
+    function = definitions()[case.__name__]
+    assert isinstance(function, ast.FunctionDef)
+    helpers, used = _needed(function.body)
+    parts = ast.parse(setup).body
+    optional = [
+        ast.unparse(ast.Assign([ast.Name(one.arg)], ast.Constant(None), lineno=0))
+        for one in function.args.args[len(function.args.args) - len(function.args.defaults) :]
+        if one.arg not in {getattr(node, "name", None) for node in parts}
+    ]
+    imports = sorted(text for name, text in _IMPORTS.items() if name in used)
+    if "sys" not in imports:
+        imports = sorted([*imports, "sys"])
+    lines = [
+        *textwrap.wrap(rule.text, _WIDTH, initial_indent="# ", subsequent_indent="# "),
+        *textwrap.wrap(f"[{rule.source}]", _WIDTH, initial_indent="# ", subsequent_indent="# "),
+        *(f"import {name}" for name in imports),
+        "",
+        "broken = sys.exit",
+        *(["skip = lambda reason: sys.exit(0)"] if "skip" in used else []),
+        *(ast.unparse(node) for node in helpers),
+        "",
+        *_used_parts(setup, {one.arg for one in function.args.args}),
+        *optional,
+        "",
+        *(ast.unparse(node) for node in function.body),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _used_parts(setup: str, wanted: set[str]) -> list[str]:
+    """Return the lines of the setup, without the functions that the case does not take."""
+    found = []
+    for node in ast.parse(setup).body:
+        name = getattr(node, "name", None)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+        if name is None or name in wanted or name not in ("make", "from_dlpack", "to_numpy"):
+            found.append(ast.get_source_segment(setup, node) or "")
+    return found
+
