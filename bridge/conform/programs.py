@@ -108,12 +108,8 @@ def program_of(rule: Rule, case: Callable[..., None], setup: str) -> str:
     function = definitions()[case.__name__]
     assert isinstance(function, ast.FunctionDef)
     helpers, used = _needed(function.body)
-    parts = ast.parse(setup).body
-    optional = [
-        ast.unparse(ast.Assign([ast.Name(one.arg)], ast.Constant(None), lineno=0))
-        for one in function.args.args[len(function.args.args) - len(function.args.defaults) :]
-        if one.arg not in {getattr(node, "name", None) for node in parts}
-    ]
+    there = {_name_of(node) for node in ast.parse(setup).body}
+    optional = [f"{one.arg} = None" for one in function.args.args if one.arg not in there]
     imports = sorted(text for name, text in _IMPORTS.items() if name in used)
     if "sys" not in imports:
         imports = sorted([*imports, "sys"])
@@ -134,13 +130,18 @@ def program_of(rule: Rule, case: Callable[..., None], setup: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _name_of(node: ast.stmt) -> str | None:
+    """Return the name that a statement defines, if it is a function or an assignment."""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        return node.targets[0].id
+    return getattr(node, "name", None)
+
+
 def _used_parts(setup: str, wanted: set[str]) -> list[str]:
     """Return the lines of the setup, without the functions that the case does not take."""
     found = []
     for node in ast.parse(setup).body:
-        name = getattr(node, "name", None)
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            name = node.targets[0].id
+        name = _name_of(node)
         if name is None or name in wanted or name not in ("make", "from_dlpack", "to_numpy"):
             found.append(ast.get_source_segment(setup, node) or "")
     return found

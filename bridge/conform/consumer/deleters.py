@@ -25,7 +25,7 @@ __all__: list[str] = []
 
 def consumer_deleter_called(from_dlpack: FromDLPack) -> None:
     for version in ((1, 3), None):
-        source = Source(np.arange(6.0), version=version)
+        source = Source(np.arange(6, dtype="f4"), version=version)
         tensor = imported(from_dlpack, source)
         del tensor
         if 0 in source.deletions():
@@ -34,7 +34,7 @@ def consumer_deleter_called(from_dlpack: FromDLPack) -> None:
 
 def consumer_deleter_once(from_dlpack: FromDLPack) -> None:
     for version in ((1, 3), None):
-        source = Source(np.arange(6.0), version=version)
+        source = Source(np.arange(6, dtype="f4"), version=version)
         tensor = imported(from_dlpack, source)
         del tensor
         if max(source.deletions()) > 1:
@@ -45,7 +45,7 @@ def consumer_deleter_once(from_dlpack: FromDLPack) -> None:
 
 def consumer_deleter_argument(from_dlpack: FromDLPack) -> None:
     for version in ((1, 3), None):
-        source = Source(np.arange(6.0), version=version)
+        source = Source(np.arange(6, dtype="f4"), version=version)
         tensor = imported(from_dlpack, source)
         del tensor
         settle()
@@ -55,7 +55,7 @@ def consumer_deleter_argument(from_dlpack: FromDLPack) -> None:
 
 def consumer_deleter_not_early(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
     for version in ((1, 3), None):
-        source = Source(np.arange(6.0), version=version)
+        source = Source(np.arange(6, dtype="f4"), version=version)
         tensor = imported(from_dlpack, source)
         settle()
         if values_of(to_numpy, tensor).tolist() != np.arange(6.0).tolist():
@@ -66,7 +66,7 @@ def consumer_deleter_not_early(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> No
 
 
 def consumer_deleter_not_early_unseen(from_dlpack: FromDLPack) -> None:
-    source = Source(np.arange(6.0))
+    source = Source(np.arange(6, dtype="f4"))
     try:
         tensor = from_dlpack(source, copy=False)
     except Exception:
@@ -78,7 +78,7 @@ def consumer_deleter_not_early_unseen(from_dlpack: FromDLPack) -> None:
 
 def consumer_deleter_null(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
     for version in ((1, 3), None):
-        source = Source(np.arange(6.0), version=version, deleter=None)
+        source = Source(np.arange(6, dtype="f4"), version=version, deleter=None)
         tensor = required(from_dlpack, source, "a structure whose deleter is NULL")
         if values_of(to_numpy, tensor).tolist() != np.arange(6.0).tolist():
             broken("a structure whose deleter is NULL was read wrongly")
@@ -87,14 +87,14 @@ def consumer_deleter_null(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
 
 
 def consumer_deleter_null_unseen(from_dlpack: FromDLPack) -> None:
-    source = Source(np.arange(6.0), deleter=None)
+    source = Source(np.arange(6, dtype="f4"), deleter=None)
     tensor = required(from_dlpack, source, "a structure whose deleter is NULL")
     del tensor
     settle()
 
 
 def consumer_deleter_each(from_dlpack: FromDLPack) -> None:
-    source = Source(np.arange(6.0))
+    source = Source(np.arange(6, dtype="f4"))
     tensors = [imported(from_dlpack, source) for _ in range(5)]
     del tensors[3], tensors[0]
     settle()
@@ -105,7 +105,7 @@ def consumer_deleter_each(from_dlpack: FromDLPack) -> None:
 
 def consumer_deleter_refused_type(from_dlpack: FromDLPack) -> None:
     for version in ((1, 3), None):
-        source = Source(np.arange(6.0), version=version, code=99)
+        source = Source(np.arange(6, dtype="f4"), version=version, code=99)
         try:
             from_dlpack(source)
         except Exception:
@@ -121,7 +121,7 @@ def consumer_deleter_refused_type(from_dlpack: FromDLPack) -> None:
 
 
 def consumer_deleter_refused_device(from_dlpack: FromDLPack) -> None:
-    source = Source(np.arange(6.0), device=(8, 0))
+    source = Source(np.arange(6, dtype="f4"), device=(8, 0))
     try:
         from_dlpack(source)
     except Exception:
@@ -134,7 +134,7 @@ def consumer_deleter_refused_device(from_dlpack: FromDLPack) -> None:
 
 
 def consumer_deleter_refused_shape(from_dlpack: FromDLPack) -> None:
-    source = Source(np.arange(6.0), ndim=-1)
+    source = Source(np.arange(6, dtype="f4"), ndim=-1)
     try:
         from_dlpack(source)
     except Exception:
@@ -147,7 +147,7 @@ def consumer_deleter_refused_shape(from_dlpack: FromDLPack) -> None:
 
 
 def consumer_deleter_in_thread(from_dlpack: FromDLPack) -> None:
-    source = Source(np.arange(6.0))
+    source = Source(np.arange(6, dtype="f4"))
     tensors = [imported(from_dlpack, source)]
     thread = threading.Thread(target=tensors.clear)
     thread.start()
@@ -157,7 +157,7 @@ def consumer_deleter_in_thread(from_dlpack: FromDLPack) -> None:
 
 
 def consumer_threads(from_dlpack: FromDLPack) -> None:
-    source = Source(np.arange(6.0))
+    source = Source(np.arange(6, dtype="f4"))
     tensor = imported(from_dlpack, source)
     del tensor
     wrong: list[str] = []
@@ -181,8 +181,8 @@ def consumer_threads(from_dlpack: FromDLPack) -> None:
 
 
 def consumer_thread_other(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
-    source = Source(np.arange(6.0))
-    imported(from_dlpack, Source(np.arange(6.0)))
+    source = Source(np.arange(6, dtype="f4"))
+    imported(from_dlpack, Source(np.arange(6, dtype="f4")))
     found: list[Any] = []
 
     def work() -> None:

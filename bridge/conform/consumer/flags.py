@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 
 def consumer_flag_read_only_taken(from_dlpack: FromDLPack) -> None:
-    source = Source(np.arange(6.0), flags=1)
+    source = Source(np.arange(6, dtype="f4"), flags=1)
     try:
         tensor = from_dlpack(source)
     except Exception as error:
@@ -37,18 +37,18 @@ def consumer_flag_read_only_taken(from_dlpack: FromDLPack) -> None:
 def consumer_flag_read_only_kept(
     from_dlpack: FromDLPack, to_numpy: ToNumPy, make: Any = None
 ) -> None:
-    source = Source(np.arange(6.0), flags=1)
+    source = Source(np.arange(6, dtype="f4"), flags=1)
     tensor = imported(from_dlpack, source)
     if not source.versioned():
         skip("the consumer passes no max_version")
     seen = to_numpy(tensor)
     if not seen.flags.writeable or not source.watch.holds(seen.ctypes.data):
         skip("ok: what it shares cannot be written")
-    plain = Source(np.arange(6.0))
+    plain = Source(np.arange(6, dtype="f4"))
     knows = isinstance(tensor, np.ndarray) or hasattr(getattr(tensor, "flags", None), "writeable")
     knows = knows or any(hasattr(tensor, name) for name in ("readonly", "read_only", "writeable"))
     if make is not None and not knows:
-        array = given(np.arange(6.0))[0]
+        array = given(np.arange(6, dtype="f4"))[0]
         array.flags.writeable = False
         try:
             knows = not to_numpy(make(array)).flags.writeable
@@ -61,7 +61,7 @@ def consumer_flag_read_only_kept(
 
 
 def consumer_flag_copied(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
-    source = Source(np.arange(6.0), flags=2)
+    source = Source(np.arange(6, dtype="f4"), flags=2)
     tensor = required(from_dlpack, source, "a tensor with the flag IS_COPIED")
     if not source.versioned():
         skip("the consumer passes no max_version")
@@ -81,7 +81,7 @@ def consumer_flag_padded(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
 
 def consumer_version_minor(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
     for minor in (0, 4, 99):
-        source = Source(np.arange(6.0), version=(1, minor))
+        source = Source(np.arange(6, dtype="f4"), version=(1, minor))
         try:
             tensor = from_dlpack(source)
         except Exception as error:
@@ -96,7 +96,7 @@ def consumer_version_minor(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
 
 def consumer_version_major(from_dlpack: FromDLPack) -> None:
     for major in (2, 17):
-        source = Source(np.arange(6.0), version=(major, 0))
+        source = Source(np.arange(6, dtype="f4"), version=(major, 0))
         try:
             from_dlpack(source)
         except Exception:
@@ -109,7 +109,7 @@ def consumer_version_major(from_dlpack: FromDLPack) -> None:
 
 
 def consumer_version_major_deletes(from_dlpack: FromDLPack) -> None:
-    source = Source(np.arange(6.0), version=(2, 0))
+    source = Source(np.arange(6, dtype="f4"), version=(2, 0))
     try:
         from_dlpack(source)
     except Exception:
@@ -126,7 +126,7 @@ def consumer_version_major_deletes(from_dlpack: FromDLPack) -> None:
 
 def consumer_version_major_reads_nothing(from_dlpack: FromDLPack) -> None:
     fields = {"data": 8, "ndim": 3, "shape": 16, "strides": 24}
-    source = Source(np.arange(6.0), version=(2, 0), **fields)
+    source = Source(np.arange(6, dtype="f4"), version=(2, 0), **fields)
     try:
         from_dlpack(source)
     except Exception:

@@ -122,5 +122,6 @@ def consumer_alignment(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
 
 
 def consumer_alignment_odd(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
-    source = Source(np.arange(12.0), view=lambda x: x.view("u1")[3:51].view("f8"))
+    source = Source(np.zeros(12, "f4"), view=lambda x: x.view("u1")[3:27].view("f4"))
+    source.array[...] = source.wanted = np.arange(6, dtype="f4")
     layout_read(to_numpy, imported(from_dlpack, source), source, "an array at an odd address")

@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 
 def consumer_outlives_producer(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
-    source = Source(np.arange(6.0))
+    source = Source(np.arange(6, dtype="f4"))
     tensor = imported(from_dlpack, source)
     exports = source.exports
     del source
@@ -38,7 +38,7 @@ def consumer_outlives_producer(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> No
 
 def consumer_every_order(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
     for order in itertools.permutations(("source", "tensor", "view")):
-        source = Source(np.arange(6.0))
+        source = Source(np.arange(6, dtype="f4"))
         held: dict[str, Any] = {"source": source, "tensor": imported(from_dlpack, source)}
         held["view"] = to_numpy(held["tensor"])
         shared = source.watch.holds(held["view"].ctypes.data)
@@ -56,7 +56,7 @@ def consumer_every_order(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
 
 
 def consumer_cycle(from_dlpack: FromDLPack) -> None:
-    source = Source(np.arange(6.0))
+    source = Source(np.arange(6, dtype="f4"))
     holder: list[Any] = [imported(from_dlpack, source)]
     holder.append(holder)
     del holder
@@ -66,7 +66,7 @@ def consumer_cycle(from_dlpack: FromDLPack) -> None:
 
 
 def consumer_view_holds(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
-    source = Source(np.arange(6.0))
+    source = Source(np.arange(6, dtype="f4"))
     tensor = imported(from_dlpack, source)
     try:
         part = tensor[2:5]
@@ -84,7 +84,7 @@ def consumer_view_holds(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
 
 
 def consumer_array_holds(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
-    source = Source(np.arange(6.0))
+    source = Source(np.arange(6, dtype="f4"))
     view = to_numpy(imported(from_dlpack, source))
     settle()
     if view.tolist() != np.arange(6.0).tolist():
@@ -98,7 +98,7 @@ def consumer_array_holds(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
 
 
 def consumer_two_imports(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
-    source = Source(np.arange(6.0), poison=False)
+    source = Source(np.arange(6, dtype="f4"), poison=False)
     first, second = imported(from_dlpack, source), imported(from_dlpack, source)
     if len(source.exports) != 2:
         broken(f"two imports made the producer export {len(source.exports)} times")

@@ -60,7 +60,7 @@ def consumer_malformed_negative_ndim(from_dlpack: FromDLPack) -> None:
 
 
 def consumer_malformed_many_dimensions(from_dlpack: FromDLPack) -> None:
-    for ndim in (10_000, 2_000_000):
+    for ndim in (1_000, 10_000):
         ones = (1,) * ndim
         malformed_refused(from_dlpack, f"ndim={ndim}", ndim=ndim, strides=ones, data=None, shape=ones)
 

@@ -108,6 +108,9 @@ class Export:
         self.shape = integers(self.managed.shape, self.managed.ndim)
         self.start = (self.managed.data or 0) + self.managed.byte_offset
 
+    def __del__(self) -> None:
+        self.capsule = None  # here no exception is on its way, whatever the destructor runs
+
     def values(self) -> Any:
         """Return a copy of the values, if Python can read them."""
         if self.managed.device_type not in (1, 3, 11, 13):

@@ -24,13 +24,14 @@ __all__: list[str] = []
 
 
 def producer_knows_arguments(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     device = tensor.__dlpack_device__()
     for name, value in (
         ("stream", None),
         ("max_version", (1, 0)),
         ("dl_device", device),
         ("copy", None),
+        ("copy", True),
     ):
         try:
             tensor.__dlpack__(**{name: value})
@@ -41,7 +42,7 @@ def producer_knows_arguments(make: Make) -> None:
 
 
 def producer_defaults(make: Make) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     tensor = made(make, array)
     plain = lying(tensor, watch, max_version=None)
     named = asked(tensor, stream=None, max_version=None, dl_device=None, copy=None)
@@ -53,7 +54,7 @@ def producer_defaults(make: Make) -> None:
 
 
 def producer_old_call(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     try:
         capsule = tensor.__dlpack__()
     except BufferError:
@@ -72,7 +73,7 @@ def producer_old_call_values(make: Make) -> None:
 
 
 def producer_max_version_new(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     for version in ((1, 0), (1, 1), (1, 3), (1, 99), (2, 0)):
         try:
             capsule = tensor.__dlpack__(max_version=version)
@@ -83,7 +84,7 @@ def producer_max_version_new(make: Make) -> None:
 
 
 def producer_max_version_old(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     try:
         capsule = tensor.__dlpack__(max_version=(0, 8))
     except BufferError:
@@ -93,7 +94,7 @@ def producer_max_version_old(make: Make) -> None:
 
 
 def producer_version_is_known(make: Make) -> None:
-    export = Export(made(make, given(np.arange(6.0))[0]))
+    export = Export(made(make, given(np.arange(6, dtype="f4"))[0]))
     if export.versioned and export.managed.major != 1:
         broken(f"max_version=(1, 3) gave version {export.managed.major}.{export.managed.minor}")
     if export.versioned and export.managed.minor > 50:
@@ -101,7 +102,7 @@ def producer_version_is_known(make: Make) -> None:
 
 
 def producer_version_is_own(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     for version in ((9, 0), (1, 250)):
         export = Export(tensor, max_version=version)
         if export.versioned and (export.managed.major, export.managed.minor) == version:
@@ -109,7 +110,7 @@ def producer_version_is_own(make: Make) -> None:
 
 
 def producer_copy_true(make: Make) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     tensor = made(make, array)
     shared = Export(tensor)
     copy = Export(tensor, max_version=(1, 3), copy=True)
@@ -120,7 +121,7 @@ def producer_copy_true(make: Make) -> None:
 
 
 def producer_copy_true_is_apart(make: Make) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     tensor = made(make, array)
     lying(tensor, watch).release()
     first = Export(tensor, max_version=(1, 3), copy=True)
@@ -136,7 +137,7 @@ def producer_copy_true_is_apart(make: Make) -> None:
 
 
 def producer_copy_true_lives(make: Make) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     tensor = made(make, array)
     lying(tensor, watch).release()
     copy = Export(tensor, max_version=(1, 3), copy=True)
@@ -152,7 +153,7 @@ def producer_copy_true_lives(make: Make) -> None:
 
 
 def producer_copy_false(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     try:
         first, second = (Export(tensor, max_version=(1, 3), copy=False) for _ in range(2))
     except ValueError:
@@ -162,7 +163,7 @@ def producer_copy_false(make: Make) -> None:
 
 
 def producer_copy_false_shares(make: Make) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     tensor = made(make, array)
     lying(tensor, watch).release()
     try:
@@ -175,7 +176,7 @@ def producer_copy_false_shares(make: Make) -> None:
 
 
 def producer_copy_none(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     try:
         shared = tensor.__dlpack__(max_version=(1, 3), copy=False)
     except Exception:
@@ -188,7 +189,7 @@ def producer_copy_none(make: Make) -> None:
 
 
 def producer_dl_device_own(make: Make) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     tensor = made(make, array)
     start = lying(tensor, watch).start
     device = tensor.__dlpack_device__()
@@ -221,7 +222,7 @@ def producer_dl_device_cpu(make: Make) -> None:
 
 
 def producer_dl_device_other(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     Export(tensor).release()
     for device in ((8, 0), (17, 3)):
         if tensor.__dlpack_device__()[0] == device[0]:
@@ -238,7 +239,7 @@ def producer_dl_device_other(make: Make) -> None:
 
 
 def producer_stream_none(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     if tensor.__dlpack_device__()[0] != 1:
         skip("the tensor is not on the CPU")
     Export(tensor).release()

@@ -24,21 +24,21 @@ __all__: list[str] = []
 
 
 def producer_methods(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     for method in ("__dlpack__", "__dlpack_device__"):
         if not callable(getattr(type(tensor), method, None)):
             broken(f"{type(tensor).__name__} has no method {method}")
 
 
 def producer_gives_capsule(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     result = asked(tensor, max_version=(1, 3))
     if type(result).__name__ != "PyCapsule":
         broken(f"__dlpack__ gave {type(result).__name__}")
 
 
 def producer_name_versioned(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     capsule = asked(tensor, max_version=(1, 3))
     name = capsule_name(capsule)
     first = DLManagedTensorVersioned.from_address(capsule_pointer(capsule, name))
@@ -50,7 +50,7 @@ def producer_name_versioned(make: Make) -> None:
 
 
 def producer_name_old(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     capsule = asked(tensor)
     name = capsule_name(capsule)
     if name != b"dltensor":
@@ -60,18 +60,17 @@ def producer_name_old(make: Make) -> None:
 
 
 def producer_name_lasts(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     for call in calls(tensor):
         capsule = asked(tensor, **call)
-        before = capsule_name(capsule)
         others = [bytes([65 + n % 26]) * size for n in range(64) for size in range(1, 33)]
-        if capsule_name(capsule) != before or before not in (b"dltensor", b"dltensor_versioned"):
-            broken("the name of a capsule changed while the capsule was alive")
+        if capsule_name(capsule) not in (b"dltensor", b"dltensor_versioned"):
+            broken("the name of a capsule is lost while the capsule is alive")
         del others, capsule
 
 
 def producer_fresh_capsule(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     for call in calls(tensor):
         first, second = Export(tensor, **call), Export(tensor, **call)
         if first.capsule is second.capsule or first.address == second.address:
@@ -79,7 +78,7 @@ def producer_fresh_capsule(make: Make) -> None:
 
 
 def producer_unused_capsule(make: Make) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     tensor = made(make, array)
     del array
     held = [lying(tensor, watch, **call) for call in calls(tensor)]
@@ -90,7 +89,7 @@ def producer_unused_capsule(make: Make) -> None:
 
 
 def producer_used_capsule(make: Make) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     tensor = made(make, array)
     del array
     held = [lying(tensor, watch, **call) for call in calls(tensor)]
@@ -109,7 +108,7 @@ def producer_used_capsule(make: Make) -> None:
 
 
 def producer_capsule_after_deleter(make: Make) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     tensor = made(make, array)
     del array
     errors: list[Any] = []
@@ -126,7 +125,7 @@ def producer_capsule_after_deleter(make: Make) -> None:
 
 
 def producer_destructor_raises_nothing(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     errors: list[Any] = []
     sys.unraisablehook = lambda args: errors.append(f"{type(args.exc_value).__name__}: {args.exc_value}")
     for call in calls(tensor):

@@ -26,7 +26,7 @@ __all__: list[str] = []
 
 def producer_deleter_frees(make: Make) -> None:
     for number in range(2):
-        array, watch = given(np.arange(6.0))
+        array, watch = given(np.arange(6, dtype="f4"))
         tensor = made(make, array)
         ways = calls(tensor)
         if number < len(ways):
@@ -40,7 +40,7 @@ def producer_deleter_frees(make: Make) -> None:
 
 def producer_deleter_holds_until_called(make: Make) -> None:
     for number in range(2):
-        array, watch = given(np.arange(6.0))
+        array, watch = given(np.arange(6, dtype="f4"))
         tensor = made(make, array)
         ways = calls(tensor)
         if number < len(ways):
@@ -54,7 +54,7 @@ def producer_deleter_holds_until_called(make: Make) -> None:
 
 
 def producer_deleter_once_each(make: Make) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     tensor = made(make, array)
     for call in calls(tensor):
         lying(tensor, watch, **call).release()
@@ -69,7 +69,7 @@ def producer_deleter_once_each(make: Make) -> None:
 
 
 def producer_unused_capsule_once(make: Make) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     tensor = made(make, array)
     for call in calls(tensor):
         lying(tensor, watch, **call).release()
@@ -84,7 +84,7 @@ def producer_unused_capsule_once(make: Make) -> None:
 
 
 def producer_deleter_deletes_self(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     for call in calls(tensor):
         for _ in range(50):
             Export(tensor, **call).release()
@@ -99,7 +99,7 @@ def producer_deleter_deletes_self(make: Make) -> None:
 
 def producer_deleter_in_thread(make: Make) -> None:
     for number in range(2):
-        array, watch = given(np.arange(6.0))
+        array, watch = given(np.arange(6, dtype="f4"))
         tensor = made(make, array)
         ways = calls(tensor)
         if number < len(ways):
@@ -116,7 +116,7 @@ def producer_deleter_in_thread(make: Make) -> None:
 
 
 def producer_deleter_without_python(make: Make) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     tensor = made(make, array)
     export = lying(tensor, watch)
     export.take()
@@ -138,7 +138,7 @@ def producer_deleter_without_python(make: Make) -> None:
 
 
 def producer_deleter_with_gil(make: Make) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     tensor = made(make, array)
     export = lying(tensor, watch)
     export.take()
@@ -150,7 +150,7 @@ def producer_deleter_with_gil(make: Make) -> None:
 
 
 def producer_tensor_after_deleter(make: Make, to_numpy: Callable[[Any], Any]) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     for call in calls(tensor):
         Export(tensor, **call).release()
         settle()

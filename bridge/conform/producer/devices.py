@@ -20,7 +20,7 @@ __all__: list[str] = []
 
 
 def producer_device_form(make: Make) -> None:
-    device = made(make, given(np.arange(6.0))[0]).__dlpack_device__()
+    device = made(make, given(np.arange(6, dtype="f4"))[0]).__dlpack_device__()
     if not isinstance(device, tuple) or len(device) != 2:
         broken(f"__dlpack_device__() gave {type(device).__name__} {device!r}")
     for number in device:
@@ -29,7 +29,7 @@ def producer_device_form(make: Make) -> None:
 
 
 def producer_device_known(make: Make) -> None:
-    kind, number = made(make, given(np.arange(6.0))[0]).__dlpack_device__()
+    kind, number = made(make, given(np.arange(6, dtype="f4"))[0]).__dlpack_device__()
     if int(kind) not in {1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}:
         broken(f"__dlpack_device__() gave the device type {int(kind)}")
     if int(number) < 0:
@@ -37,17 +37,18 @@ def producer_device_known(make: Make) -> None:
 
 
 def producer_device_agrees(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     said = tuple(int(number) for number in tensor.__dlpack_device__())
     for call in calls(tensor):
-        managed = Export(tensor, **call).managed
+        export = Export(tensor, **call)
+        managed = export.managed
         if (managed.device_type, managed.device_id) != said:
             found = (managed.device_type, managed.device_id)
             broken(f"__dlpack_device__() says {said}, and the capsule {found}")
 
 
 def producer_device_is_cpu(make: Make) -> None:
-    from_array = given(np.arange(6.0))
+    from_array = given(np.arange(6, dtype="f4"))
     export = Export(made(make, from_array[0]))
     if not from_array[1].holds(export.start):
         skip("the export does not lie in the given array")
@@ -56,15 +57,16 @@ def producer_device_is_cpu(make: Make) -> None:
 
 
 def producer_device_number(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
-    managed = Export(tensor).managed
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
+    export = Export(tensor)
+    managed = export.managed
     for kind, number in (tensor.__dlpack_device__(), (managed.device_type, managed.device_id)):
         if int(kind) in (1, 3, 11, 13) and int(number) != 0:
             broken(f"the memory of device type {int(kind)} has the device number {int(number)}")
 
 
 def producer_device_alone(make: Make) -> None:
-    array, _watch = given(np.arange(6.0))
+    array, _watch = given(np.arange(6, dtype="f4"))
     tensor = made(make, array)
     first = tuple(tensor.__dlpack_device__())
     before = references(tensor), references(array)
@@ -79,7 +81,7 @@ def producer_device_alone(make: Make) -> None:
 
 
 def producer_device_without_export(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     dtypes = (np.dtype(object), np.dtype("U4"), np.dtype(">f8"), np.dtype("f8"))
     for array in (np.zeros(3, dtype) for dtype in dtypes):
         try:

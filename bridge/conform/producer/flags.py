@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 
 def producer_flag_read_only(make: Make) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     array.flags.writeable = False
     tensor = made(make, array)
     export = lying(tensor, watch)
@@ -32,7 +32,7 @@ def producer_flag_read_only(make: Make) -> None:
 
 
 def producer_flag_read_only_needless(make: Make, to_numpy: Callable[[Any], Any]) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     tensor = made(make, array)
     export = lying(tensor, watch)
     seen = to_numpy(tensor)
@@ -43,14 +43,14 @@ def producer_flag_read_only_needless(make: Make, to_numpy: Callable[[Any], Any])
 
 
 def producer_flag_not_copied(make: Make) -> None:
-    array, watch = given(np.arange(6.0))
+    array, watch = given(np.arange(6, dtype="f4"))
     export = lying(made(make, array), watch)
     if export.flags & 2:
         broken("memory that is shared is exported with DLPACK_FLAG_BITMASK_IS_COPIED")
 
 
 def producer_flag_copied(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     try:
         export = Export(tensor, max_version=(1, 3), copy=True)
     except TypeError:
@@ -62,7 +62,7 @@ def producer_flag_copied(make: Make) -> None:
 
 
 def producer_flag_copied_unasked(make: Make) -> None:
-    tensor = made(make, given(np.arange(6.0))[0])
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     first, second = Export(tensor), Export(tensor)
     if first.start == second.start:
         skip("two exports share memory: it made no copy")

@@ -115,7 +115,8 @@ def producer_zero_size(make: Make) -> None:
 def producer_zero_size_data(make: Make) -> None:
     tensor = made(make, given(np.zeros((0, 3)))[0])
     for call in calls(tensor):
-        managed = Export(tensor, **call).managed
+        export = Export(tensor, **call)
+        managed = export.managed
         if managed.data:
             broken("a tensor of size zero is exported with data that is not NULL")
 
@@ -167,5 +168,6 @@ def producer_writes_nothing(make: Make) -> None:
 def producer_data_not_null(make: Make) -> None:
     tensor = made(make, given(np.arange(6.0))[0])
     for call in calls(tensor):
-        if not Export(tensor, **call).managed.data:
+        export = Export(tensor, **call)
+        if not export.managed.data:
             broken("a tensor with elements is exported with data NULL")
