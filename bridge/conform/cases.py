@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     Case = Callable[..., None]
 
-__all__ = ["CASES", "MODULES", "PARTS", "parts_of"]
+__all__ = ["CASES", "MODULES", "parts_of"]
 
-PARTS = ("make", "from_dlpack", "to_numpy")
+
 MODULES: tuple[Any, ...] = (
     producer_capsules,
     producer_deleters,

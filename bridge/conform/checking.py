@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from bridge.conform.cases import PARTS
+from bridge.conform.loading import PARTS
 from bridge.conform.libraries import installed
 from bridge.conform.processes import ask
 from bridge.conform.report import Report, Result
-from bridge.conform.rules import RULES
+from bridge.conform.rules import chosen_rules
 from bridge.conform.runner import run_rules
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from bridge.conform.rule import Rule
 
-__all__ = ["check", "chosen_rules"]
+__all__ = ["check"]
 
 
 def check(subject: Any, rules: Iterable[str] | None = None) -> Report:
@@ -56,20 +56,3 @@ def _check_library(name: str, rules: list[Rule]) -> Report:
     answer = ask("bridge.conform.worker", request)
     results = [Result(rule, *rest[1:]) for rule, rest in zip(rules, answer["results"], strict=True)]
     return Report(name, answer["version"], results)
-
-
-def chosen_rules(rules: Iterable[str] | None) -> list[Rule]:
-    """Return the rules with these ids, in the order of `RULES`; all for None.
-
-    Raises ValueError: an id is unknown.
-    """
-    if rules is None:
-        return list(RULES)
-    wanted = [rules] if isinstance(rules, str) else list(rules)
-    known = set(RULES)
-    for one in wanted:
-        if one not in known:
-            raise ValueError(f"no rule has the id {one!r}; see bridge.conform.RULES")
-    return [rule for rule in RULES if rule in wanted]
-
-

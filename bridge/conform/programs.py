@@ -13,7 +13,7 @@ from bridge.conform.kit import export, given, lying, source, structures, table, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any
 
     from bridge.conform.rule import Rule
@@ -87,7 +87,7 @@ def _names(node: ast.AST) -> set[str]:
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
-def _needed(nodes: Iterable[ast.AST]) -> tuple[list[ast.stmt], set[str]]:
+def _needed(nodes: list[ast.stmt]) -> tuple[list[ast.stmt], set[str]]:
     """Return the definitions that code needs, in order, and all names that it uses."""
     known = definitions()
     used: set[str] = set()
@@ -97,7 +97,28 @@ def _needed(nodes: Iterable[ast.AST]) -> tuple[list[ast.stmt], set[str]]:
         used.add(name)
         if name in known:
             left |= _names(known[name]) - used
-    return [node for name, node in known.items() if name in used], used
+    needed = [node for name, node in known.items() if name in used]
+    attributes = {
+        one.attr
+        for node in (*needed, *nodes)
+        for one in ast.walk(node)
+        if isinstance(one, ast.Attribute)
+    }
+    return [_trimmed(node, attributes) for node in needed], used
+
+
+def _trimmed(node: ast.stmt, attributes: set[str]) -> ast.stmt:
+    """Return a definition; a class without the methods that no code calls."""
+    if not isinstance(node, ast.ClassDef):
+        return node
+    body = [
+        one
+        for one in node.body
+        if not isinstance(one, ast.FunctionDef)
+        or one.name.startswith("__")
+        or one.name in attributes
+    ]
+    return ast.ClassDef(node.name, node.bases, node.keywords, body, node.decorator_list)
 
 
 def program_of(rule: Rule, case: Callable[..., None], setup: str) -> str:

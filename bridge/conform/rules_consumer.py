@@ -40,6 +40,7 @@ CONSUMER_RULES = rows(
     ("consumer-deleter-not-early-unseen", MUST, _MANAGED, "When the borrowing framework doesn't need the tensor, it should call the deleter: not early, while a tensor that shares the memory (copy=False) is alive."),
     ("consumer-deleter-null", MUST, _MANAGED + ", deleter", "The deleter can be NULL if there is no way for the caller to provide a reasonable destructor."),
     ("consumer-deleter-null-unseen", MUST, _MANAGED + ", deleter", "The deleter can be NULL if there is no way for the caller to provide a reasonable destructor: it is not called."),
+    ("consumer-deleter-null-context", MUST, _MANAGED + ", manager_ctx", "The context of the original host framework of DLManagedTensor. It can also be NULL: the deleter is called all the same."),
     ("consumer-deleter-each", MUST, _IMPLEMENTATION, "The deleter of the DLManagedTensor will be called by the destructor of the consumer library object: of several tensors each deleter, once."),
     ("consumer-deleter-refused-type", MUST, _IMPLEMENTATION, "A consumer that refuses an element type leaves the capsule to its destructor, or renames it and calls the deleter: the deleter is called once."),
     ("consumer-deleter-refused-device", MUST, _IMPLEMENTATION, "A consumer that refuses a device leaves the capsule to its destructor, or renames it and calls the deleter: the deleter is called once."),

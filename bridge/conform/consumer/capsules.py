@@ -7,7 +7,7 @@ import gc
 
 import numpy as np
 
-from bridge.conform.kit.given import settle, values_of
+from bridge.conform.kit.given import settle, shown, values_of
 from bridge.conform.kit.source import Source, imported, required
 from bridge.conform.kit.structures import capsule_name
 from bridge.conform.kit.verdict import broken, skip
@@ -148,7 +148,7 @@ def consumer_values(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
     if seen.shape != (2, 3) or seen.dtype.kind != "f":
         broken(f"float64 of shape (2, 3) became {seen.dtype} of shape {seen.shape}")
     if seen.tolist() != [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]:
-        broken(f"the values became {seen.tolist()}")
+        broken(f"the values became {shown(seen, ())}")
 
 
 def consumer_own_tensors(make: Any, from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:

@@ -86,6 +86,15 @@ def consumer_deleter_null(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
         settle()
 
 
+def consumer_deleter_null_context(from_dlpack: FromDLPack) -> None:
+    for version in ((1, 3), None):
+        source = Source(np.arange(6, dtype="f4"), version=version, manager_ctx=None)
+        tensor = required(from_dlpack, source, "a structure whose manager_ctx is NULL")
+        del tensor
+        if 0 in source.deletions():
+            broken("manager_ctx is NULL, and the deleter was never called")
+
+
 def consumer_deleter_null_unseen(from_dlpack: FromDLPack) -> None:
     source = Source(np.arange(6, dtype="f4"), deleter=None)
     tensor = required(from_dlpack, source, "a structure whose deleter is NULL")

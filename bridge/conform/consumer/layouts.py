@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bridge.conform.kit.given import values_of
+from bridge.conform.kit.given import shown, values_of
 from bridge.conform.kit.source import Source, imported, required
 from bridge.conform.kit.verdict import broken
 
@@ -26,7 +26,7 @@ def layout_read(to_numpy: ToNumPy, tensor: Any, source: Source, what: str) -> No
     if found.shape != wanted.shape:
         broken(f"{what} of shape {wanted.shape} became one of shape {found.shape}")
     if found.tolist() != wanted.tolist():
-        broken(f"{what}: {wanted.tolist()} became {found.tolist()}")
+        broken(f"{what}: {wanted.tolist()} became {shown(found, wanted)}")
 
 
 def consumer_strides(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:

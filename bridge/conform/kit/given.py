@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["Watch", "given", "made", "references", "settle", "values_of"]
+__all__ = ["Watch", "given", "made", "references", "settle", "shown", "values_of"]
 
 
 def settle() -> None:
@@ -69,6 +69,14 @@ def values_of(to_numpy: Callable[[Any], Any], tensor: Any) -> Any:
         return np.array(to_numpy(tensor), copy=True)
     except Exception as error:
         skip(f"to_numpy refused: {type(error).__name__}: {error}")
+
+
+def shown(found: Any, wanted: Any) -> str:
+    """Return values for people, unless they are what happened to be in memory."""
+    plausible = {*np.ravel(np.asarray(wanted)).tolist(), *range(100)}
+    if all(value in plausible for value in np.ravel(np.asarray(found)).tolist()):
+        return str(np.asarray(found).tolist())
+    return "something else"
 
 
 def references(x: Any) -> int:

@@ -61,6 +61,7 @@ class Exported:
                 setattr(self, numbers, block)
                 said[numbers] = ctypes.addressof(block)
         self.managed = kind(**{field: said.get(field, 0) for field, _ in kind._fields_})
+        self.managed.manager_ctx = said.get("manager_ctx", ctypes.addressof(self.managed))
         self.written = bytes(self.managed)
         self.bytes = bytes(root)
         self.address = ctypes.addressof(self.managed)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from bridge.conform.kit.export import Export, calls, integers
-from bridge.conform.kit.given import given, made, values_of
+from bridge.conform.kit.given import given, made, shown, values_of
 from bridge.conform.kit.lying import lying
 from bridge.conform.kit.verdict import broken, skip
 
@@ -27,11 +27,12 @@ def layout_kept(make: Make, array: Any) -> None:
     for call in calls(tensor):
         export = Export(tensor, **call)
         if tuple(export.shape) != wanted.shape:
-            broken(f"an array of shape {wanted.shape} is exported with shape {export.shape}")
+            broken(f"an array of shape {wanted.shape} is exported with shape "
+                   f"{shown(export.shape, ())}")
         if export.managed.ndim and not export.managed.shape:
             broken("shape is NULL")
         if export.values().tolist() != wanted.tolist():
-            broken(f"{wanted.tolist()} is exported as {export.values().tolist()}")
+            broken(f"{wanted.tolist()} is exported as {shown(export.values(), wanted)}")
 
 
 def producer_values(make: Make) -> None:
@@ -90,7 +91,7 @@ def producer_strides_in_elements(make: Make) -> None:
             export = Export(tensor, **call)
             strides = integers(export.managed.strides, export.managed.ndim)
             if strides and sorted(strides) not in ([1, 4, 12], [1, 2, 6], [1, 2, 8], [1, 3, 6]):
-                broken(f"{dtype} of shape (2, 3, 4) has the strides {strides}")
+                broken(f"{dtype} of shape (2, 3, 4) has the strides {shown(strides, (-1, -2))}")
 
 
 def producer_zero_dimensions(make: Make) -> None:
@@ -100,7 +101,7 @@ def producer_zero_dimensions(make: Make) -> None:
         if export.managed.ndim != 0:
             broken(f"a tensor without dimensions is exported with ndim={export.managed.ndim}")
         if export.values().tolist() != 7.5:
-            broken(f"the tensor 7.5 is exported as {export.values().tolist()}")
+            broken(f"the tensor 7.5 is exported as {shown(export.values(), 7.5)}")
 
 
 def producer_zero_size(make: Make) -> None:
@@ -109,7 +110,7 @@ def producer_zero_size(make: Make) -> None:
         for call in calls(tensor):
             found = Export(tensor, **call).shape
             if tuple(found) != shape:
-                broken(f"an array of shape {shape} is exported with shape {found}")
+                broken(f"an array of shape {shape} is exported with shape {shown(found, ())}")
 
 
 def producer_zero_size_data(make: Make) -> None:
@@ -127,7 +128,7 @@ def producer_sizes_not_negative(make: Make) -> None:
         for call in calls(tensor):
             export = Export(tensor, **call)
             if not 0 <= export.managed.ndim < 65 or any(size < 0 for size in export.shape):
-                broken(f"an array of shape {shape} has ndim={export.managed.ndim}, {export.shape}")
+                broken(f"an array of shape {shape} is exported with negative sizes or ndim")
 
 
 def producer_byte_offset(make: Make) -> None:
