@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from bridge.conform.loading import PARTS
+from bridge.conform import worker
 from bridge.conform.libraries import installed
+from bridge.conform.loading import PARTS
 from bridge.conform.processes import ask
 from bridge.conform.report import Report, Result
 from bridge.conform.rules import chosen_rules
@@ -24,8 +25,8 @@ def check(subject: Any, rules: Iterable[str] | None = None) -> Report:
     """Check a library, as producer and as consumer, against the rules of DLPack.
 
     subject: the name of a library, or an object with ``name``, ``make(numpy_array) -> tensor``,
-    ``from_dlpack(x, **kwargs)`` and ``to_numpy(tensor)``. Each may be missing, which skips the rules
-    that need it. Each case runs in a forked process of its own; the object need not pickle.
+    ``from_dlpack(x, **kwargs)`` and ``to_numpy(tensor)``. Each may be missing, which skips the
+    rules that need it. Each case runs in a forked process of its own; the object need not pickle.
 
     rules: the ids of those to check; by default all.
 
@@ -53,6 +54,6 @@ def _check_library(name: str, rules: list[Rule]) -> Report:
     if not installed(name):
         raise ValueError(f"the library {name!r} is not installed")
     request = {"library": name, "rules": list(rules)}
-    answer = ask("bridge.conform.worker", request)
+    answer = ask(worker.__name__, request)
     results = [Result(rule, *rest[1:]) for rule, rest in zip(rules, answer["results"], strict=True)]
     return Report(name, answer["version"], results)

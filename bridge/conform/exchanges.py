@@ -96,7 +96,13 @@ def _exchange(producer: Any, consumer: Any) -> dict[str, Any]:
             shared = held["view"].ctypes.data in held["tensor"].starts
         except Exception as error:  # noqa: BLE001  whatever the libraries raise
             text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            return {**found, "outcome": "n/a", "bytes_before": None, "bytes_after": None, "seen": text}
+            return {
+                **found,
+                "outcome": "n/a",
+                "bytes_before": None,
+                "bytes_after": None,
+                "seen": text,
+            }
         counted = held["tensor"].calls
         del array
         for name in order:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The libraries that are known: how each makes, imports and shows a tensor, as lines of a program."""
+"""The known libraries: how each makes, imports and shows a tensor, as lines of a program."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ LIBRARIES: dict[str, tuple[str, str, str | None, str | None, str | None]] = {
     "caffe2": (
         "bridge",
         "import bridge",
-        "bridge.from_dlpack(array).to_caffe2()",
-        "bridge.from_dlpack(x, **kwargs).to_caffe2()",
+        "bridge.convert(array, 'caffe2')",
+        "bridge.convert(x, 'caffe2', **kwargs)",
         "bridge.to_numpy(tensor)",
     ),
     "numpy": ("numpy", _NUMPY, "array", "np.from_dlpack(x, **kwargs)", "tensor"),

@@ -44,12 +44,13 @@ def _import_what_is_used(parts: dict[str, Any]) -> None:
     def used() -> list[str]:
         before = set(sys.modules)
         array = np.arange(6.0)
-        for call in (
+        uses: tuple[Callable[[], Any], ...] = (
             lambda: parts["to_numpy"](parts["make"](array)),
             lambda: parts["from_dlpack"](array),
             lambda: parts["make"](array).__dlpack__(max_version=(1, 3)),
             lambda: parts["to_numpy"](parts["from_dlpack"](array)),
-        ):
+        )
+        for call in uses:
             try:
                 call()
             except Exception:  # noqa: BLE001  a part may be missing, or refuse

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.conform import worker
 from bridge.conform.processes import ask
 
 TYPE_CHECKING = False
@@ -11,8 +12,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["check_pairs", "pair_is_broken"]
-
-_WORKER = "bridge.conform.worker"
 
 
 def check_pairs(names: Sequence[str]) -> list[dict[str, Any]]:
@@ -25,7 +24,7 @@ def check_pairs(names: Sequence[str]) -> list[dict[str, Any]]:
     """
     pairs = [[producer, consumer] for producer in names for consumer in names]
     try:
-        found = ask(_WORKER, {"pairs": pairs})
+        found = ask(worker.__name__, {"pairs": pairs})
     except RuntimeError:
         # Not all of them can live in one process.
         found = [_alone(pair) for pair in pairs]
@@ -40,9 +39,15 @@ def pair_is_broken(pair: dict[str, Any]) -> bool:
 
 def _alone(pair: list[str]) -> Any:
     try:
-        return ask(_WORKER, {"pairs": [pair]})[0]
+        return ask(worker.__name__, {"pairs": [pair]})[0]
     except RuntimeError as error:
         return {
-            **{"producer": pair[0], "consumer": pair[1], "outcome": "crash", "values": None},
-            **{"bytes_before": None, "bytes_after": None, "deleters": None, "seen": str(error)},
+            "producer": pair[0],
+            "consumer": pair[1],
+            "outcome": "crash",
+            "values": None,
+            "bytes_before": None,
+            "bytes_after": None,
+            "deleters": None,
+            "seen": str(error),
         }

@@ -37,12 +37,12 @@ _WIDTH = 92
 class _Plain(ast.NodeTransformer):
     """Takes out what a program does not need: docstrings and annotations."""
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         self.generic_visit(node)
         node.returns = None
         return _without_docstring(node)
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         self.generic_visit(node)
         return _without_docstring(node)
 
@@ -166,4 +166,3 @@ def _used_parts(setup: str, wanted: set[str]) -> list[str]:
         if name is None or name in wanted or name not in ("make", "from_dlpack", "to_numpy"):
             found.append(ast.get_source_segment(setup, node) or "")
     return found
-

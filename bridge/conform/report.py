@@ -24,7 +24,9 @@ class Result:
 
     __slots__ = ("outcome", "program", "rule", "seen")
 
-    def __init__(self, rule: Rule, outcome: str, seen: str = "", program: str | None = None) -> None:
+    def __init__(
+        self, rule: Rule, outcome: str, seen: str = "", program: str | None = None
+    ) -> None:
         self.rule, self.outcome, self.seen, self.program = rule, outcome, seen, program
 
     def __repr__(self) -> str:
@@ -86,7 +88,10 @@ class Report:
                 f"  seen: {one.seen}",
             ]
             if one.program:
-                lines += ["  program:", *(f"    {line}".rstrip() for line in one.program.splitlines())]
+                lines += [
+                    "  program:",
+                    *(f"    {line}".rstrip() for line in one.program.splitlines()),
+                ]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:

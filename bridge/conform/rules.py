@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["RULES", "chosen_rules"]
 
 RULES: tuple[Rule, ...] = tuple(
-    sorted((*PRODUCER_RULES, *CONSUMER_RULES, *TABLE_RULES), key=lambda rule: rule.role, reverse=True)
+    sorted(
+        (*PRODUCER_RULES, *CONSUMER_RULES, *TABLE_RULES), key=lambda rule: rule.role, reverse=True
+    )
 )
 
 
@@ -32,5 +34,3 @@ def chosen_rules(rules: Iterable[str] | None) -> list[Rule]:
         if one not in known:
             raise ValueError(f"no rule has the id {one!r}; see bridge.conform.RULES")
     return [rule for rule in RULES if rule in wanted]
-
-

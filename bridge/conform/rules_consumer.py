@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: E501  a rule is a line
 """The rules for consumers, but for C exchange tables."""
 
 from __future__ import annotations

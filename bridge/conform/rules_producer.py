@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: E501  a rule is a line
 """The rules for producers, but for their C exchange tables."""
 
 from __future__ import annotations
@@ -121,4 +122,3 @@ PRODUCER_RULES = rows(
     ("producer-data-not-null", MUST, _TENSOR + ", data", "The data pointer points to the allocated data: NULL only for a tensor of size zero."),
 )
 # fmt: on
-

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: E501  a rule is a line
 """The rules for the C exchange table, ``__dlpack_c_exchange_api__``, of producers and consumers."""
 
 from __future__ import annotations
@@ -47,4 +48,3 @@ TABLE_RULES = rows(
     ("consumer-table-without-view", MUST, _TABLE, "dltensor_from_py_object_no_sync: this function can be NULL when the producer does not support this function (C exchange table)."),
 )
 # fmt: on
-

@@ -108,7 +108,16 @@ def _print(report: Report) -> None:
 def _print_pairs(pairs: list[dict[str, Any]]) -> None:
     from bridge.shell.tables import print_table
 
-    head = ["producer", "consumer", "outcome", "values", "bytes before", "after", "deleters", "seen"]
+    head = [
+        "producer",
+        "consumer",
+        "outcome",
+        "values",
+        "bytes before",
+        "after",
+        "deleters",
+        "seen",
+    ]
     keys = ("producer", "consumer", "outcome", "values", "bytes_before", "bytes_after", "deleters")
     rows = [
         [*("" if one[key] is None else str(one[key]) for key in keys), one["seen"]] for one in pairs

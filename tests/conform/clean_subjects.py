@@ -11,8 +11,17 @@ import numpy as np
 
 from tests.conform import subject_consumer
 from tests.conform.subject_producer import Array
-from tests.conform.subject_structs import DELETER, NEW, OLD, USED, New, Old, capsule_name
-from tests.conform.subject_structs import capsule_pointer, capsule_set_name
+from tests.conform.subject_structs import (
+    DELETER,
+    NEW,
+    OLD,
+    USED,
+    New,
+    Old,
+    capsule_name,
+    capsule_pointer,
+    capsule_set_name,
+)
 from tests.conform.subjects import Subject, TableSubject
 
 

@@ -274,11 +274,11 @@ def own(array: np.ndarray, managed: Any, pointer: int, name: bytes, copy: Any) -
     if has("changes-struct"):
         managed.dl.byte_offset += 8
     asked = copy is True and not has("consumer-copy-true-shares") and not flags & 2
-    if asked or (copy is False and has("consumer-copy-false-copies")) or has("consumer-copies"):
-        if copy is None or copy is True or has("consumer-copy-false-copies"):
-            array = array.copy()
-            call_deleter(managed, pointer)
-            return Array(array)
+    wrongly = copy is False and has("consumer-copy-false-copies")
+    if asked or wrongly or (copy is None and has("consumer-copies")):
+        array = array.copy()
+        call_deleter(managed, pointer)
+        return Array(array)
     if flags & 1 and not has("read-only-ignored"):
         array.flags.writeable = False
     memory: Any = array

@@ -108,7 +108,12 @@ class Array:
         return (1, 0)
 
     def __dlpack__(
-        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+        self,
+        *,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: Any = None,
     ) -> Any:
         if has("no-copy-argument") and copy is not None:
             raise TypeError("unexpected keyword argument 'copy'")

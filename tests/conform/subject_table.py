@@ -158,7 +158,13 @@ TABLES: list[Any] = []
 def table(array: type) -> Any:
     """Return the capsule of a table."""
     api = Api(
-        1, 3, None, address(allocate), address(from_object), address(to_object), address(borrow),
+        1,
+        3,
+        None,
+        address(allocate),
+        address(from_object),
+        address(to_object),
+        address(borrow),
         address(stream),
     )
     for name in ("allocator", "from_object", "to_object", "stream", "view"):
@@ -171,4 +177,3 @@ def table(array: type) -> Any:
     TABLES.append(api)
     name = b"dlpack_exchange" if has("api-name") else b"dlpack_exchange_api"
     return capsule_new(ctypes.addressof(api), name, None)
-

@@ -48,12 +48,12 @@ def test_the_result_is_the_same_each_time() -> None:
 
 @pytest.mark.parametrize("arguments", [("no-library",), (Subject(), ["no-rule"])])
 def test_refuses_an_unknown_library_or_rule(arguments: Any) -> None:
-    with pytest.raises(ValueError, match="no-library|no-rule"):
+    with pytest.raises(ValueError, match=r"no-library|no-rule"):
         check(*arguments)
 
 
 def test_a_library_that_is_not_installed_is_an_error() -> None:
-    with pytest.raises(ValueError, match="mindspore.*not installed"):
+    with pytest.raises(ValueError, match=r"mindspore.*not installed"):
         check("mindspore")
 
 

@@ -27,8 +27,13 @@ def test_numpy_and_the_bridge_with_each_other() -> None:
     ]
     for one in found:
         assert one == {
-            **{"producer": one["producer"], "consumer": one["consumer"], "outcome": "ok"},
-            **{"values": True, "bytes_before": 0, "bytes_after": 0, "deleters": 1},
+            "producer": one["producer"],
+            "consumer": one["consumer"],
+            "outcome": "ok",
+            "values": True,
+            "bytes_before": 0,
+            "bytes_after": 0,
+            "deleters": 1,
             "seen": "shared",
         }
         assert not pair_is_broken(one)

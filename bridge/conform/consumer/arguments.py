@@ -178,8 +178,10 @@ def consumer_dl_device_form(from_dlpack: FromDLPack) -> None:
         if not isinstance(device, tuple) or len(device) != 2:
             broken(f"the consumer passes dl_device={device!r}")
         if tuple(map(int, device)) != (1, 0):
-            broken(f"a tensor on the CPU, no device asked for; the consumer passes "
-                   f"dl_device={tuple(map(int, device))}")
+            broken(
+                f"a tensor on the CPU, no device asked for; the consumer passes "
+                f"dl_device={tuple(map(int, device))}"
+            )
 
 
 def consumer_stream_none(from_dlpack: FromDLPack) -> None:
@@ -240,8 +242,10 @@ def consumer_passes_other_errors(from_dlpack: FromDLPack) -> None:
         except Exception as other:
             if other.__cause__ is error:
                 continue  # it is told apart, and passed on as the cause
-            broken(f"__dlpack__ raised {type(error).__name__}, and from_dlpack "
-                   f"{type(other).__name__}: {other}")
+            broken(
+                f"__dlpack__ raised {type(error).__name__}, and from_dlpack "
+                f"{type(other).__name__}: {other}"
+            )
         broken(f"__dlpack__ raised {type(error).__name__}, and from_dlpack nothing")
 
 
@@ -258,8 +262,9 @@ def consumer_passes_device_error(from_dlpack: FromDLPack) -> None:
     except BufferError:
         gc.collect()
     except Exception as error:
-        broken(f"__dlpack_device__ raised BufferError, and from_dlpack "
-               f"{type(error).__name__}: {error}")
+        broken(
+            f"__dlpack_device__ raised BufferError, and from_dlpack {type(error).__name__}: {error}"
+        )
     else:
         if {"device": True} in source.asked:
             broken("__dlpack_device__ raised BufferError, and from_dlpack nothing")

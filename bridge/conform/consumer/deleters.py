@@ -125,8 +125,10 @@ def consumer_deleter_refused_type(from_dlpack: FromDLPack) -> None:
             if times == 0:
                 broken("the capsule was taken, refused, and its deleter never called")
             if times > 1 or len(export.deleted) > 1:
-                broken("the capsule was refused, and its deleter is called twice: by the consumer, "
-                       "and by the capsule, which is not renamed")
+                broken(
+                    "the capsule was refused, and its deleter is called twice: by the consumer, "
+                    "and by the capsule, which is not renamed"
+                )
 
 
 def consumer_deleter_refused_device(from_dlpack: FromDLPack) -> None:
@@ -138,8 +140,10 @@ def consumer_deleter_refused_device(from_dlpack: FromDLPack) -> None:
     else:
         skip("it takes a tensor on Metal")
     if any(times != 1 for times in source.deletions()):
-        broken(f"a tensor on another device was refused, and its deleter is called "
-               f"{max(source.deletions())} times, by the consumer or by the capsule")
+        broken(
+            f"a tensor on another device was refused, and its deleter is called "
+            f"{max(source.deletions())} times, by the consumer or by the capsule"
+        )
 
 
 def consumer_deleter_refused_shape(from_dlpack: FromDLPack) -> None:
@@ -151,8 +155,10 @@ def consumer_deleter_refused_shape(from_dlpack: FromDLPack) -> None:
     else:
         skip("it takes a negative number of dimensions")
     if any(times != 1 for times in source.deletions()):
-        broken(f"a malformed tensor was refused, and its deleter is called "
-               f"{max(source.deletions())} times, by the consumer or by the capsule")
+        broken(
+            f"a malformed tensor was refused, and its deleter is called "
+            f"{max(source.deletions())} times, by the consumer or by the capsule"
+        )
 
 
 def consumer_deleter_in_thread(from_dlpack: FromDLPack) -> None:

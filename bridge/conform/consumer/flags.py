@@ -120,12 +120,14 @@ def consumer_version_major_deletes(from_dlpack: FromDLPack) -> None:
     if times == 0:
         broken("a structure of version 2.0 was taken from its capsule, and the deleter not called")
     if times > 1:
-        broken(f"a structure of version 2.0 is deleted {times} times, by the consumer or by the "
-               "capsule")
+        broken(
+            f"a structure of version 2.0 is deleted {times} times, by the consumer or by the "
+            "capsule"
+        )
 
 
 def consumer_version_major_reads_nothing(from_dlpack: FromDLPack) -> None:
-    fields = {"data": 8, "ndim": 3, "shape": 16, "strides": 24}
+    fields: dict[str, Any] = {"data": 8, "ndim": 3, "shape": 16, "strides": 24}
     probe = Source(np.arange(6, dtype="f4"))
     imported(from_dlpack, probe)
     if not probe.versioned():

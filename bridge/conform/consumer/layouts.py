@@ -116,7 +116,7 @@ def consumer_byte_offset_small(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> No
 
 def consumer_alignment(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
     for begin in (1, 2, 5):
-        source = Source(np.arange(12.0), view=lambda x, begin=begin: x[begin : begin + 6])
+        source = Source(np.arange(6.0 + begin), view=lambda x: x[len(x) - 6 :])
         tensor = required(from_dlpack, source, f"data {8 * begin} bytes after a multiple of 256")
         layout_read(to_numpy, tensor, source, "an array not aligned to 256 bytes")
 

@@ -61,8 +61,9 @@ def consumer_cycle(from_dlpack: FromDLPack) -> None:
     holder.append(holder)
     del holder
     if source.deletions() != [1]:
-        broken(f"a cycle with the tensor was collected; its deleter was called {source.called()} "
-               "times")
+        broken(
+            f"a cycle with the tensor was collected; its deleter was called {source.called()} times"
+        )
 
 
 def consumer_view_holds(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
@@ -88,8 +89,10 @@ def consumer_array_holds(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
     view = to_numpy(imported(from_dlpack, source))
     settle()
     if view.tolist() != np.arange(6.0).tolist():
-        broken("the tensor was collected, and the values of its view changed: the deleter was "
-               "called while the view used the memory")
+        broken(
+            "the tensor was collected, and the values of its view changed: the deleter was "
+            "called while the view used the memory"
+        )
     if source.called() and source.watch.holds(view.ctypes.data):
         broken("the deleter was called while a view used the memory")
     del view

@@ -28,7 +28,12 @@ def malformed_refused(from_dlpack: FromDLPack, what: str, **fields: Any) -> None
         except Exception:
             continue
         size = getattr(tensor, "size", None)
-        if fields.get("shape") and isinstance(size, int) and 0 <= size <= 6 and "data" not in fields:
+        if (
+            fields.get("shape")
+            and isinstance(size, int)
+            and 0 <= size <= 6
+            and "data" not in fields
+        ):
             continue
         broken(f"a tensor with {what} was taken")
 
@@ -36,14 +41,21 @@ def malformed_refused(from_dlpack: FromDLPack, what: str, **fields: Any) -> None
 def consumer_malformed_overflow(from_dlpack: FromDLPack) -> None:
     for shape in ((2**62, 4), (2**32, 2**32), (2**61, 8), (2**63 - 1, 2**63 - 1)):
         malformed_refused(
-            from_dlpack, f"shape {shape}, whose product overflows", shape=shape, ndim=2, strides=(1, 1)
+            from_dlpack,
+            f"shape {shape}, whose product overflows",
+            shape=shape,
+            ndim=2,
+            strides=(1, 1),
         )
 
 
 def consumer_malformed_bytes_overflow(from_dlpack: FromDLPack) -> None:
     for shape in ((2**62,), (2**61,), (2**63 - 1,)):
         malformed_refused(
-            from_dlpack, f"shape {shape} of float64, whose bytes overflow", shape=shape, strides=(1,)
+            from_dlpack,
+            f"shape {shape} of float64, whose bytes overflow",
+            shape=shape,
+            strides=(1,),
         )
 
 
@@ -62,7 +74,9 @@ def consumer_malformed_negative_ndim(from_dlpack: FromDLPack) -> None:
 def consumer_malformed_many_dimensions(from_dlpack: FromDLPack) -> None:
     for ndim in (1_000, 10_000):
         ones = (1,) * ndim
-        malformed_refused(from_dlpack, f"ndim={ndim}", ndim=ndim, strides=ones, data=None, shape=ones)
+        malformed_refused(
+            from_dlpack, f"ndim={ndim}", ndim=ndim, strides=ones, data=None, shape=ones
+        )
 
 
 def consumer_malformed_null_data(from_dlpack: FromDLPack) -> None:

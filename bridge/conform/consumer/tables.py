@@ -9,7 +9,7 @@ import numpy as np
 
 from bridge.conform.kit.given import given, settle, values_of
 from bridge.conform.kit.source import Source, imported, required
-from bridge.conform.kit.table import TO_OBJECT, table_of
+from bridge.conform.kit.table import TO_OBJECT, ExchangeAPI, table_of
 from bridge.conform.kit.table_source import table_source
 from bridge.conform.kit.verdict import broken, skip
 
@@ -57,8 +57,10 @@ def consumer_table_import(make: Any = None, from_dlpack: Any = None, to_numpy: A
     for values in (np.arange(6.0), np.arange(24).reshape(2, 3, 4)):
         status, result, error = object_of(kind, Source(values))
         if status != 0 or result is None:
-            broken(f"managed_tensor_to_py_object_no_sync returned {status}, an object: "
-                   f"{result is not None}, an exception: {error!r}")
+            broken(
+                f"managed_tensor_to_py_object_no_sync returned {status}, an object: "
+                f"{result is not None}, an exception: {error!r}"
+            )
         if type(result) is not kind:
             broken(f"the table of {kind.__name__} imported a {type(result).__name__}")
         if to_numpy and values_of(to_numpy, result).tolist() != values.tolist():
@@ -87,13 +89,17 @@ def consumer_table_import_deletes(make: Any = None, from_dlpack: Any = None) -> 
     del result
     settle()
     if len(source.exports[-1].deleted) != 1:
-        broken(f"what the table imported was collected; the deleter was called "
-               f"{len(source.exports[-1].deleted)} times")
+        broken(
+            f"what the table imported was collected; the deleter was called "
+            f"{len(source.exports[-1].deleted)} times"
+        )
     if not all(source.exports[-1].deleted):
         broken("the deleter was called with something else than its structure")
 
 
-def consumer_table_import_holds(make: Any = None, from_dlpack: Any = None, to_numpy: Any = None) -> None:
+def consumer_table_import_holds(
+    make: Any = None, from_dlpack: Any = None, to_numpy: Any = None
+) -> None:
     kind = type_of(make, from_dlpack)
     source = Source(np.arange(6.0))
     status, result, _ = object_of(kind, source)
@@ -139,15 +145,15 @@ def consumer_table_of_producer_deletes(from_dlpack: FromDLPack) -> None:
     if "managed_tensor_from_py_object_no_sync" not in called:
         skip("the consumer does not use the table for this")
     if [len(one.deleted) for one in source.exports] != [1]:
-        broken(f"the table exported; the deleters were called "
-               f"{[len(one.deleted) for one in source.exports]} times")
+        broken(
+            f"the table exported; the deleters were called "
+            f"{[len(one.deleted) for one in source.exports]} times"
+        )
 
 
 def consumer_table_major(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
     imported(from_dlpack, Source(np.arange(6.0)))
-    names = ("managed_tensor_allocator", "managed_tensor_from_py_object_no_sync")
-    names += ("managed_tensor_to_py_object_no_sync", "dltensor_from_py_object_no_sync")
-    wrong = dict.fromkeys((*names, "current_work_stream"), 8)
+    wrong = {name: 8 for name, *_ in ExchangeAPI._fields_[3:]}
     source, _ = table_source(np.arange(6.0), major=2, **wrong)
     try:
         tensor = from_dlpack(source)

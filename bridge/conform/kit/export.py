@@ -47,7 +47,7 @@ def read_values(tensor: Any) -> Any:
     reach = [(n - 1) * step * dtype.itemsize for n, step in zip(shape, steps, strict=True)]
     low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
     start = (tensor.data or 0) + tensor.byte_offset + low
-    memory = (ctypes.c_char * (high - low + dtype.itemsize)).from_address(start)
+    memory: Any = (ctypes.c_char * (high - low + dtype.itemsize)).from_address(start)
     strides = [step * dtype.itemsize for step in steps]
     return np.ndarray(shape, dtype, memory, -low, strides).copy()
 
@@ -85,7 +85,7 @@ def calls(tensor: Any) -> list[dict[str, Any]]:
 
 def looks_versioned(first: Any) -> bool:
     """Return whether a structure begins with a version, and not with the address of data."""
-    return 0 < first.major < 1000 and first.minor < 1000
+    return bool(0 < first.major < 1000 and first.minor < 1000)
 
 
 class Export:

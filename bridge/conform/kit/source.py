@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 
 import numpy as np
 
@@ -44,10 +43,12 @@ CONSTANT = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value
 class Exported:
     """A structure in a capsule. The kit keeps the capsule, so that its name can be read later."""
 
-    def __init__(self, array: Any, root: Any, kind: Any, name: bytes, fields: dict[str, Any]) -> None:
+    def __init__(
+        self, array: Any, root: Any, kind: Any, name: bytes, fields: dict[str, Any]
+    ) -> None:
         self.root, self.name = root, name
         self.deleted: list[bool] = []  # for each call of the deleter, if it was given the structure
-        self.threads: list[int] = []
+        self.blocks: list[Any] = []
         self.intact = self.poison = True
         strides = [step // array.itemsize for step in array.strides]
         said = {"data": array.ctypes.data, "device_type": 1, "ndim": array.ndim, "lanes": 1}
@@ -58,7 +59,7 @@ class Exported:
         for numbers in ("shape", "strides"):
             if isinstance(said[numbers], (list, tuple)):
                 block = (ctypes.c_int64 * (len(said[numbers]) or 1))(*said[numbers])
-                setattr(self, numbers, block)
+                self.blocks.append(block)
                 said[numbers] = ctypes.addressof(block)
         self.managed = kind(**{field: said.get(field, 0) for field, _ in kind._fields_})
         self.managed.manager_ctx = said.get("manager_ctx", ctypes.addressof(self.managed))
@@ -74,11 +75,9 @@ class Exported:
             self.intact = bytes(self.managed) == self.written and bytes(self.root) == self.bytes
         if self.poison and not self.deleted:
             self.root[...] = 0xA5
-            for block in (getattr(self, "shape", ()), getattr(self, "strides", ())):
-                for i in range(len(block)):
-                    block[i] = 0
+            for block in self.blocks:
+                ctypes.memset(block, 0, ctypes.sizeof(block))
         self.deleted.append(address == self.address)
-        self.threads.append(threading.get_ident())
 
     def used(self) -> bool:
         """Return whether the capsule was renamed as one that was taken."""

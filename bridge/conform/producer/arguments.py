@@ -209,8 +209,8 @@ def producer_dl_device_cpu(make: Make) -> None:
     values = np.arange(6.0)
     tensor = made(make, given(values)[0])
     Export(tensor).release()
-    cpu = enum.IntEnum("DLDeviceType", {"CPU": 1}).CPU
-    for device in ((1, 0), (cpu, 0)):
+    DLDeviceType: Any = enum.IntEnum("DLDeviceType", {"CPU": 1})
+    for device in ((1, 0), (DLDeviceType(1), 0)):
         try:
             capsule = tensor.__dlpack__(max_version=(1, 3), dl_device=device)
         except Exception as error:

@@ -127,7 +127,9 @@ def producer_capsule_after_deleter(make: Make) -> None:
 def producer_destructor_raises_nothing(make: Make) -> None:
     tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     errors: list[Any] = []
-    sys.unraisablehook = lambda args: errors.append(f"{type(args.exc_value).__name__}: {args.exc_value}")
+    sys.unraisablehook = lambda args: errors.append(
+        f"{type(args.exc_value).__name__}: {args.exc_value}"
+    )
     for call in calls(tensor):
         export = Export(tensor, **call)
         del export

@@ -129,9 +129,7 @@ def producer_deleter_without_python(make: Make) -> None:
     pointers = [ctypes.c_void_p] * 4
     library.pthread_create.argtypes = pointers
     library.pthread_join.argtypes = [ctypes.c_uint64, ctypes.c_void_p]
-    library.pthread_create(
-        ctypes.addressof(identity), None, export.managed.deleter, export.address
-    )
+    library.pthread_create(ctypes.addressof(identity), None, export.managed.deleter, export.address)
     library.pthread_join(identity.value, None)
     if watch.alive():
         broken("a thread that Python does not know called the deleter, and the memory is held")

@@ -27,8 +27,9 @@ def layout_kept(make: Make, array: Any) -> None:
     for call in calls(tensor):
         export = Export(tensor, **call)
         if tuple(export.shape) != wanted.shape:
-            broken(f"an array of shape {wanted.shape} is exported with shape "
-                   f"{shown(export.shape, ())}")
+            broken(
+                f"an array of shape {wanted.shape} is exported with shape {shown(export.shape, ())}"
+            )
         if export.managed.ndim and not export.managed.shape:
             broken("shape is NULL")
         if export.values().tolist() != wanted.tolist():
@@ -152,7 +153,9 @@ def producer_alignment(make: Make) -> None:
             for call in calls(tensor):
                 export = Export(tensor, **call)
                 if export.start % min(np.dtype(dtype).itemsize, 8):
-                    broken(f"the elements of {dtype} begin at an address that is not aligned to them")
+                    broken(
+                        f"the elements of {dtype} begin at an address that is not aligned to them"
+                    )
 
 
 def producer_writes_nothing(make: Make) -> None:

@@ -131,11 +131,12 @@ def producer_threads(make: Make) -> None:
     tensor = made(make, array)
     lying(tensor, watch).release()
     wrong: list[str] = []
+    shared = [tensor]
 
     def work() -> None:
         for _ in range(20):
             try:
-                export = Export(tensor)
+                export = Export(shared[0])
                 if export.values().tolist() != np.arange(6.0).tolist():
                     wrong.append("other values")
                 export.release()
@@ -149,6 +150,7 @@ def producer_threads(make: Make) -> None:
         thread.join()
     if wrong:
         broken(f"four threads exported one tensor, and one saw: {wrong[0]}")
-    del array, tensor, threads, thread, work
+    del array, tensor
+    shared.clear()
     if watch.alive():
         broken("four threads exported one tensor and deleted all exports, and the memory is held")

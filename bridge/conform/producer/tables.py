@@ -121,8 +121,10 @@ def producer_table_previous(make: Make) -> None:
         seen.add(table.prev_api)
         before, table = table, ExchangeAPI.from_address(table.prev_api)
         if (table.major, table.minor) >= (before.major, before.minor):
-            broken(f"prev_api leads from version {before.major}.{before.minor} to "
-                   f"{table.major}.{table.minor}, which is not older")
+            broken(
+                f"prev_api leads from version {before.major}.{before.minor} to "
+                f"{table.major}.{table.minor}, which is not older"
+            )
 
 
 def producer_table_functions(make: Make) -> None:
@@ -151,7 +153,12 @@ def producer_table_static(make: Make) -> None:
 
 
 def producer_table_managed(make: Make) -> None:
-    for values in (np.arange(6.0), np.arange(24).reshape(2, 3, 4), np.array(True), np.zeros((0, 3))):
+    for values in (
+        np.arange(6.0),
+        np.arange(24).reshape(2, 3, 4),
+        np.array(True),
+        np.zeros((0, 3)),
+    ):
         tensor = made(make, given(values)[0])
         managed = managed_of(tensor)
         if managed.major != 1:
@@ -202,8 +209,10 @@ def producer_table_agrees(make: Make) -> None:
             continue
         export, managed = Export(tensor), managed_of(tensor)
         if description(managed) != description(export.managed):
-            broken(f"the table says {description(managed)}, and __dlpack__ "
-                   f"{description(export.managed)}")
+            broken(
+                f"the table says {description(managed)}, and __dlpack__ "
+                f"{description(export.managed)}"
+            )
         if read_values(managed).tolist() != export.values().tolist():
             broken("the table exports other values than __dlpack__")
 
@@ -275,9 +284,12 @@ def producer_table_view_agrees(make: Make) -> None:
         tensor = made(make, array)
         export, view = Export(tensor), view_of(tensor)
         if description(view) != description(export.managed):
-            broken(f"the table says {description(view)}, and __dlpack__ "
-                   f"{description(export.managed)}")
-        if (view.data or 0) + view.byte_offset != export.start and export.start == Export(tensor).start:
+            broken(
+                f"the table says {description(view)}, and __dlpack__ {description(export.managed)}"
+            )
+        if (view.data or 0) + view.byte_offset != export.start and export.start == Export(
+            tensor
+        ).start:
             broken("dltensor_from_py_object_no_sync shows other memory than __dlpack__")
 
 
@@ -319,8 +331,10 @@ def producer_table_allocator(make: Make) -> None:
             broken(f"managed_tensor_allocator returned {status}: {errors}")
         found = (managed.code, managed.bits, managed.lanes, integers(managed.shape, managed.ndim))
         if found != (code, bits, 1, [2, 3, 4]) or managed.device_type != 1:
-            broken(f"managed_tensor_allocator was asked for {(code, bits, 1, [2, 3, 4])} on the "
-                   f"CPU, and gave {found} on device type {managed.device_type}")
+            broken(
+                f"managed_tensor_allocator was asked for {(code, bits, 1, [2, 3, 4])} on the "
+                f"CPU, and gave {found} on device type {managed.device_type}"
+            )
         if managed.major != 1 or not managed.data or not managed.strides:
             broken("managed_tensor_allocator gave another version, or NULL for data or strides")
         ctypes.memset(managed.data + managed.byte_offset, 1, 24 * bits // 8)
@@ -358,8 +372,12 @@ def producer_table_allocator_errors(make: Make) -> None:
     bad = DLTensor(None, 1, 0, 1, 211, 32, 1, ctypes.addressof(shape), None, 0)
     status, managed, errors = allocated(table, bad)
     if status == 0:
-        broken(f"managed_tensor_allocator returned 0 for an unknown element type; out is set: "
-               f"{managed is not None}")
+        broken(
+            f"managed_tensor_allocator returned 0 for an unknown element type; out is set: "
+            f"{managed is not None}"
+        )
     if len(errors) != 1 or errors[0][0] != 4321:
-        broken(f"managed_tensor_allocator failed, and called SetError {len(errors)} times, with the "
-               f"context it was given: {[context == 4321 for context, _, _ in errors]}")
+        broken(
+            f"managed_tensor_allocator failed, and called SetError {len(errors)} times, with the "
+            f"context it was given: {[context == 4321 for context, _, _ in errors]}"
+        )

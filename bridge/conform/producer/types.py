@@ -36,7 +36,9 @@ def types_written(make: Make, to_numpy: Any, wanted: dict[str, tuple[int, int]])
             export = Export(tensor, **call)
             managed = export.managed
             if (managed.code, managed.bits) != (code, bits):
-                broken(f"{name} has code {managed.code} and {managed.bits} bits, not {code}, {bits}")
+                broken(
+                    f"{name} has code {managed.code} and {managed.bits} bits, not {code}, {bits}"
+                )
     if len(refused) == len(wanted):
         skip(f"it takes none of {', '.join(refused)}")
 
@@ -128,7 +130,9 @@ def producer_refuses_by_buffer_error(make: Make) -> None:
         except BufferError:
             continue
         except Exception as error:
-            broken(f"elements of type {array.dtype}: {type(error).__name__}, not BufferError: {error}")
+            broken(
+                f"elements of type {array.dtype}: {type(error).__name__}, not BufferError: {error}"
+            )
         if capsule is None:
             broken(f"elements of type {array.dtype}: __dlpack__ gave None")
         export = Export(tensor)
