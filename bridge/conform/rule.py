@@ -44,7 +44,7 @@ class Rule(str):
     source: str
     text: str
 
-    def __new__(cls, id: str, level: str, source: str, text: str) -> Self:  # noqa: A002
+    def __new__(cls, id: str, level: str, source: str, text: str) -> Self:
         """Return a rule; its role is the first word of its id."""
         rule = super().__new__(cls, id)
         rule.id, rule.level, rule.source, rule.text = id, level, source, text
