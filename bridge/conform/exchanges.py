@@ -9,7 +9,6 @@ import itertools
 import numpy as np
 
 from bridge.conform.isolation import isolated
-from bridge.conform.kit.export import looks_versioned
 from bridge.conform.kit.given import given, settle
 from bridge.conform.kit.structures import (
     DELETER,
@@ -42,10 +41,9 @@ class _Counted:
 
     def __dlpack__(self, **arguments: Any) -> Any:
         capsule = self.tensor.__dlpack__(**arguments)
-        address = capsule_pointer(capsule, capsule_name(capsule))
-        managed: Any = DLManagedTensorVersioned.from_address(address)
-        if not looks_versioned(managed):
-            managed = DLManagedTensor.from_address(address)
+        name = capsule_name(capsule)
+        kind = DLManagedTensorVersioned if name == b"dltensor_versioned" else DLManagedTensor
+        managed: Any = kind.from_address(capsule_pointer(capsule, name))
         calls, number, deleter = self.calls, len(self.calls), managed.deleter
         calls.append(0)
         self.starts.append((managed.data or 0) + managed.byte_offset)

@@ -124,6 +124,8 @@ class Array:
         if stream is not None and stream != -1 and not has("stream-taken"):
             raise ValueError("the CPU has no streams")
         if dl_device is not None and tuple(map(int, dl_device)) != (1, 0):
+            if has("dl-device-cuda-ignored") and dl_device[0] == 2:
+                return self._capsule(self.array, True, False, max_version)
             if has("dl-device-wrong-error"):
                 raise ValueError("no such device")
             if not has("dl-device-ignored"):
@@ -147,6 +149,8 @@ class Array:
             raise BufferError("the consumer is too old")
         self._exported += 1
         copied = bool(copy) and not has("copy-true-shares")
+        if has("copies-strided") and not array.flags.c_contiguous:
+            array = array.copy()
         if has("copies-always") or (has("copies-by-default") and copy is None):
             copied = True
         if has("copy-false-copies") and copy is False:
@@ -198,6 +202,8 @@ class Array:
             managed.major, managed.minor = 1, 3
             if has("version-major"):
                 managed.major = 2
+            if has("version-zero"):
+                managed.major = managed.minor = 0
             if has("version-minor"):
                 managed.minor = 77
             if has("version-echoed"):

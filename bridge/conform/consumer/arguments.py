@@ -230,6 +230,15 @@ def consumer_passes_buffer_error(from_dlpack: FromDLPack) -> None:
         broken(f"__dlpack__ raised BufferError, and from_dlpack {type(error).__name__}: {error}")
     else:
         broken("__dlpack__ raised BufferError, and from_dlpack nothing")
+    source = Source(np.arange(6, dtype="f4"), raises=BufferError("not this"), once=True)
+    try:
+        from_dlpack(source)
+    except BufferError:
+        gc.collect()
+    except Exception as error:
+        broken(f"__dlpack__ raised BufferError, and from_dlpack {type(error).__name__}: {error}")
+    else:
+        broken("__dlpack__ raised BufferError, and from_dlpack asked again")
 
 
 def consumer_passes_other_errors(from_dlpack: FromDLPack) -> None:

@@ -171,27 +171,31 @@ def consumer_deleter_in_thread(from_dlpack: FromDLPack) -> None:
         broken(f"another thread dropped the tensor; its deleter was called {source.called()} times")
 
 
-def consumer_threads(from_dlpack: FromDLPack) -> None:
-    source = Source(np.arange(6, dtype="f4"))
-    tensor = imported(from_dlpack, source)
-    del tensor
+def consumer_threads(from_dlpack: FromDLPack, to_numpy: Any = None) -> None:
+    imported(from_dlpack, Source(np.arange(6, dtype="f4")))
+    sources = [Source(np.full(6, n, "f4")) for n in range(4)]
     wrong: list[str] = []
 
-    def work() -> None:
+    def work(source: Source) -> None:
         for _ in range(10):
             try:
-                from_dlpack(source)
+                tensor = from_dlpack(source)
+                if to_numpy and not (values_of(to_numpy, tensor) == source.wanted).all():
+                    wrong.append("the values of another")
             except Exception as error:
                 wrong.append(f"{type(error).__name__}: {error}")
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    # The memory is shared by ten exports one after the other, and stays as it is.
+    for source in sources:
+        source.poison = False
+    threads = [threading.Thread(target=work, args=(source,)) for source in sources]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     if wrong:
         broken(f"four threads called from_dlpack, and one saw {wrong[0]}")
-    if set(source.deletions()) != {1}:
+    if any(set(source.deletions()) != {1} for source in sources):
         broken("four threads called from_dlpack; not each deleter was called once")
 
 

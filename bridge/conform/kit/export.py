@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["KINDS", "Export", "asked", "calls", "integers", "looks_versioned", "read_values"]
+__all__ = ["KINDS", "Export", "asked", "calls", "integers", "misnamed", "read_values"]
 
 # The kind of numbers of each code that NumPy has, too: DLDataTypeCode.
 KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
@@ -83,9 +83,14 @@ def calls(tensor: Any) -> list[dict[str, Any]]:
     return found or skip("__dlpack__ refused both calls")
 
 
-def looks_versioned(first: Any) -> bool:
-    """Return whether a structure begins with a version, and not with the address of data."""
-    return bool(0 < first.major < 1000 and first.minor < 1000)
+def misnamed(first: Any, name: Any) -> bool:
+    """Return whether a capsule of this name holds the other structure.
+
+    One begins with a version, the other with the address of the data, or NULL.
+    """
+    if first.major == first.minor == 0:
+        return False
+    return bool((first.major < 1000 and first.minor < 1000) != (name == b"dltensor_versioned"))
 
 
 class Export:
@@ -101,7 +106,7 @@ class Export:
         self.address = capsule_pointer(self.capsule, self.name)
         first = DLManagedTensorVersioned.from_address(self.address)
         self.versioned = self.name == b"dltensor_versioned"
-        if self.versioned != looks_versioned(first):
+        if misnamed(first, self.name):
             skip(f"the capsule is named {self.name!r} and holds the other structure")
         self.managed = first if self.versioned else DLManagedTensor.from_address(self.address)
         self.flags = first.flags if self.versioned else 0

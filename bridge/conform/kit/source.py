@@ -99,6 +99,7 @@ class Source:
         raises: Exception | None = None,
         name: bytes | None = None,
         poison: bool = True,
+        once: bool = False,
         **fields: Any,
     ) -> None:
         self.base, self.watch = given(values)
@@ -107,6 +108,7 @@ class Source:
         self.wanted = np.array(self.array)
         self.version, self.flags, self.device, self.knows = version, flags, device, knows
         self.raises, self.name, self.poison, self.fields = raises, name, poison, fields
+        self.once = once  # whether only the first call raises
         self.asked: list[dict[str, Any]] = []  # the arguments of each call of __dlpack__
         self.exports: list[Exported] = []
 
@@ -118,7 +120,7 @@ class Source:
         unknown = set(arguments) - set(self.knows)
         if unknown:
             raise TypeError(f"__dlpack__() got an unexpected keyword argument {min(unknown)!r}")
-        if self.raises is not None:
+        if self.raises is not None and not (self.once and len(self.asked) > 1):
             raise self.raises
         if arguments.get("dl_device") not in (None, self.device):
             raise BufferError(f"the tensor is on device {self.device}")

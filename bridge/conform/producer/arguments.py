@@ -201,7 +201,7 @@ def producer_dl_device_own(make: Make) -> None:
     export = Export(tensor, max_version=(1, 3), dl_device=device)
     if (export.managed.device_type, export.managed.device_id) != tuple(map(int, device)):
         broken("its own device as dl_device gave a capsule of another device")
-    if export.start != start:
+    if export.start != start or export.flags & 2:
         broken("its own device as dl_device gave a copy")
 
 
@@ -236,6 +236,12 @@ def producer_dl_device_other(make: Make) -> None:
             except Exception as error:
                 broken(f"dl_device={device} raised {type(error).__name__} ({error})")
             broken(f"dl_device={device} gave the capsule {capsule_name(capsule)!r}")
+    try:
+        export = Export(tensor, max_version=(1, 3), dl_device=(2, 0))
+    except Exception:
+        skip("ok: it refuses dl_device=(2, 0)")
+    if export.managed.device_type != 2:
+        broken("dl_device=(2, 0) gave a capsule of another device")
 
 
 def producer_stream_none(make: Make) -> None:

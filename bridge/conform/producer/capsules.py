@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from bridge.conform.kit.export import Export, asked, calls, looks_versioned
+from bridge.conform.kit.export import Export, asked, calls, misnamed
 from bridge.conform.kit.given import given, made
 from bridge.conform.kit.lying import lying
 from bridge.conform.kit.structures import DLManagedTensorVersioned, capsule_name, capsule_pointer
@@ -44,9 +44,8 @@ def producer_name_versioned(make: Make) -> None:
     first = DLManagedTensorVersioned.from_address(capsule_pointer(capsule, name))
     if name not in (b"dltensor", b"dltensor_versioned"):
         broken(f"with max_version=(1, 3) the capsule is named {name!r}")
-    if looks_versioned(first) != (name == b"dltensor_versioned"):
-        holds = "DLManagedTensorVersioned" if looks_versioned(first) else "DLManagedTensor"
-        broken(f"the capsule is named {name!r} and holds a {holds}")
+    if misnamed(first, name):
+        broken(f"the capsule is named {name!r} and holds the other structure")
 
 
 def producer_name_old(make: Make) -> None:
@@ -55,7 +54,7 @@ def producer_name_old(make: Make) -> None:
     name = capsule_name(capsule)
     if name != b"dltensor":
         broken(f"without max_version the capsule is named {name!r}")
-    if looks_versioned(DLManagedTensorVersioned.from_address(capsule_pointer(capsule, name))):
+    if misnamed(DLManagedTensorVersioned.from_address(capsule_pointer(capsule, name)), name):
         broken("the capsule is named 'dltensor' and holds a DLManagedTensorVersioned")
 
 

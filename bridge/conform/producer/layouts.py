@@ -76,7 +76,7 @@ def producer_strides_given(make: Make) -> None:
     export = Export(tensor)
     if not export.versioned or (export.managed.major, export.managed.minor) < (1, 2):
         skip("strides may be NULL before DLPack 1.2")
-    for shape in ((6,), (2, 3), (1, 1), (0, 3), (3, 0)):
+    for shape in ((6,), (2, 3), (1, 1), (0, 3), (3, 0), (2, 3, 4)):
         export = Export(made(make, given(np.arange(np.prod(shape) * 1.0).reshape(shape))[0]))
         if not export.managed.strides:
             broken(f"strides is NULL in an export of version 1.{export.managed.minor}")
