@@ -23,6 +23,7 @@ __all__ = ["LIMIT", "isolated"]
 
 LIMIT = 3.0  # seconds
 _STEP = 0.1
+_IDLE = 0.5  # seconds without work after the limit, of a process that hangs
 _EXTRA_MEMORY = 8 << 30  # bytes of address space that a case may add
 
 
@@ -95,31 +96,43 @@ def _limit_memory() -> None:
 def _answer(child: int, reading: int, limit: float) -> bytes | None:
     """Return what the child wrote until it ended or its line was complete; None: it hangs."""
     answer = b""
-    start = time.monotonic()
+    start = grown = time.monotonic()
+    computed = 0.0
     while True:
         if select.select([reading], [], [], _STEP)[0]:
             data = os.read(reading, 1 << 16)
             answer += data
             if not data or answer.endswith(b"\n"):
                 return answer
-        elif os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            continue
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
             # It ended, and a process of its own keeps the pipe open.
             return answer
-        elif time.monotonic() - start > limit and _hangs(child, time.monotonic() - start, limit):
+        now = time.monotonic()
+        if now - start <= limit:
+            continue
+        before, (computed, waits) = computed, _work_of(child)
+        if computed > before or not waits:
+            grown = now
+        if computed > limit or now - grown > _IDLE or now - start > 10 * limit:
             return None
 
 
-def _hangs(child: int, seconds: float, limit: float) -> bool:
-    """Return whether a process had its time: it sleeps, or has computed for the limit."""
-    if seconds > 10 * limit:
-        return True
+def _work_of(child: int) -> tuple[float, bool]:
+    """Return the seconds that a process has computed, and whether all its threads wait.
+
+    One whose threads want to run, and get no processor, does not hang.
+    """
+    ticks, waits = 0, True
     try:
-        with open(f"/proc/{child}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
+        for task in os.listdir(f"/proc/{child}/task"):
+            with open(f"/proc/{child}/task/{task}/stat") as file:
+                fields = file.read().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+            waits = waits and fields[0] not in "RD"
     except OSError:
-        return True
-    computed = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return fields[0] not in "RD" or computed > limit
+        waits = waits and not os.path.isdir("/proc/self/task")  # else a thread has just ended
+    return ticks / os.sysconf("SC_CLK_TCK"), waits
 
 
 def _kill(child: int) -> None:
