@@ -78,9 +78,9 @@ LIBRARIES: dict[str, tuple[str, str, str | None, str | None, str | None]] = {
     ),
     "warp": (
         "warp",
-        "import warp\nwarp.config.quiet = True",
+        "import warp",
         "warp.from_numpy(array)",
-        "warp.from_dlpack(x, **kwargs)",
+        "(warp.init(), warp.from_dlpack(x, **kwargs))[1]",
         "tensor.numpy()",
     ),
     "pyarrow": (

@@ -39,7 +39,8 @@ def consumer_deleter_once(from_dlpack: FromDLPack) -> None:
         del tensor
         if max(source.deletions()) > 1:
             export = source.exports[-1]
-            times, where = len(export.deleted), "" if export.used() else " and by its capsule, too"
+            times = len(export.deleted)
+            where = " and by its capsule, too" if export.times() > times else ""
             broken(f"the deleter was called {times} times by the consumer{where}")
 
 

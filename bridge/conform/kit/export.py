@@ -61,9 +61,11 @@ def asked(tensor: Any, **arguments: Any) -> Any:
         return tensor.__dlpack__(**arguments)
     except BufferError as error:
         skip(f"__dlpack__ refused: {error}")
-    except TypeError:
-        if "max_version" not in arguments:
+    except TypeError as error:
+        if not arguments:
             raise
+        if "max_version" not in arguments:
+            skip(f"__dlpack__ does not know what it is asked: {error}")
         del arguments["max_version"]
         return asked(tensor, **arguments)
 

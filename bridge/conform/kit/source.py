@@ -14,6 +14,7 @@ from bridge.conform.kit.structures import (
     NAMES,
     DLManagedTensor,
     DLManagedTensorVersioned,
+    capsule_destructor,
     capsule_name,
     capsule_new,
 )
@@ -36,7 +37,7 @@ __all__ = [
 
 CODES = {kind: code for code, kind in KINDS.items()}
 KEPT: list[Any] = []  # what a consumer may still point to, until the process ends
-# A deleter in C that does nothing, whatever the state of the interpreter.
+# A deleter, or destructor, in C that does nothing, whatever the state of the interpreter.
 CONSTANT = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value
 
 
@@ -66,7 +67,7 @@ class Exported:
         self.written = bytes(self.managed)
         self.bytes = bytes(root)
         self.address = ctypes.addressof(self.managed)
-        self.capsule = capsule_new(self.address, ctypes.addressof(NAMES[name]), None)
+        self.capsule = capsule_new(self.address, ctypes.addressof(NAMES[name]), CONSTANT)
         KEPT.append(self)
 
     def delete(self, address: int) -> None:
@@ -78,6 +79,11 @@ class Exported:
             for block in self.blocks:
                 ctypes.memset(block, 0, ctypes.sizeof(block))
         self.deleted.append(address == self.address)
+
+    def times(self) -> int:
+        """Return how often the deleter was called, or would be by the capsule's destructor."""
+        armed = not self.used() and capsule_destructor(self.capsule) is not None
+        return len(self.deleted) + armed
 
     def used(self) -> bool:
         """Return whether the capsule was renamed as one that was taken."""
@@ -152,7 +158,7 @@ class Source:
     def deletions(self) -> list[int]:
         """Return how often each export was or would be deleted: by the consumer, or its capsule."""
         settle()
-        return [len(one.deleted) + (not one.used()) for one in self.exports]
+        return [one.times() for one in self.exports]
 
     def called(self) -> int:
         """Return how often the consumer called deleters."""

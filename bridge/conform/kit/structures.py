@@ -16,6 +16,7 @@ __all__ = [
     "DLTensor",
     "NAMES",
     "TENSOR",
+    "capsule_destructor",
     "capsule_name",
     "capsule_new",
     "capsule_pointer",
@@ -76,6 +77,9 @@ capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_
 )
 capsule_rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(
     ("PyCapsule_SetName", ctypes.pythonapi)
+)
+capsule_destructor = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(
+    ("PyCapsule_GetDestructor", ctypes.pythonapi)
 )
 
 # A capsule keeps the address of its name, not a copy.

@@ -86,7 +86,10 @@ def producer_flag_copied_unasked(make: Make) -> None:
 
 def producer_flag_padded(make: Make) -> None:
     for dtype in ("float64", "int8", "bool"):
-        export = Export(made(make, given(np.ones(6, dtype))[0]))
+        try:
+            export = Export(make(given(np.ones(6, dtype))[0]))
+        except Exception:
+            continue
         if export.flags & 4:
             broken(f"{dtype} is exported with DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED")
 
@@ -109,6 +112,9 @@ def producer_flag_padded_set(make: Make) -> None:
 
 def producer_flags_unknown(make: Make) -> None:
     for values in (np.arange(6.0), np.arange(6) > 2, np.arange(24.0).reshape(2, 3, 4)):
-        export = Export(made(make, given(values)[0]))
+        try:
+            export = Export(make(given(values)[0]))
+        except Exception:
+            continue
         if export.flags >> 3:
             broken(f"the flags are {export.flags:#b}; only the lowest three bits have a meaning")
