@@ -13,7 +13,7 @@ never from those above; ``tests/test_architecture.py`` checks it. The layers, lo
     caffe2.proto caffe2.base caffe2.tensor caffe2.blobs caffe2.files caffe2.definitions
     caffe2.gradients caffe2.nets caffe2.execution caffe2.operators caffe2.workspaces
     caffe2.modules caffe2.conversion caffe2.models caffe2.tasks caffe2.legacy caffe2.* caffe2
-    see single trees front c_api tf integrations shared include bridge shell __main__
+    see single trees front c_api conform tf integrations shared include bridge shell __main__
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bridge.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from bridge import at, c10, caffe2, tf
+    from bridge import at, c10, caffe2, conform, tf
     from bridge import typing as typing
     from bridge.front import (
         asarray,
@@ -53,6 +53,7 @@ __all__ = [
     "audit",
     "c10",
     "caffe2",
+    "conform",
     "convert",
     "explain",
     "from_dlpack",
@@ -78,6 +79,7 @@ _get, __dir__ = lazily(
         "bridge.at": "at",
         "bridge.c10": "c10",
         "bridge.caffe2": "caffe2",
+        "bridge.conform": "conform",
         "bridge.front": (
             "asarray audit convert explain from_dlpack no_copy register shares_memory to_cupy "
             "to_jax to_numpy to_tensorflow to_torch"

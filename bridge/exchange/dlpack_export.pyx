@@ -66,7 +66,7 @@ cdef void _describe(TensorImpl impl, char* data, DLTensor* out, int64_t* dims) n
     """Fill `out`; sizes and strides go to `dims`, 2 * ndim of them."""
     cdef int64_t* strides = dims + impl.ndim
     cdef int i
-    out.data = data
+    out.data = data if impl.c_numel else NULL     # NULL without elements, as dlpack.h asks
     _place(impl.storage, impl, out)
     out.shape = dims
     out.strides = strides
@@ -144,7 +144,7 @@ cdef int borrow(TensorImpl impl, DLTensor* out) except -1:
             f"Each {impl.dtype()} takes a byte of its own here, which a bare DLTensor cannot "
             "express. Use __dlpack__.", caller)
     with cython.critical_section(impl):
-        out.data = impl.data(caller)
+        out.data = impl.data(caller) if impl.c_numel else NULL
         _place(impl.storage, impl, out)
         out.shape = impl.c_sizes
         out.strides = impl.c_strides()

@@ -17,7 +17,7 @@ import os
 import sys
 
 from bridge._version import __version__
-from bridge.shell import convert, doctor, draw, inspect, script
+from bridge.shell import conform, convert, doctor, draw, inspect, script
 from bridge.shell.errors import UsageError, one_line
 
 TYPE_CHECKING = False
@@ -30,6 +30,7 @@ __all__ = ["main"]
 _EXAMPLES = """\
 examples:
   bridge doctor
+  bridge conform torch
   bridge caffe2 inspect predict_net.pb init_net.pb
   bridge caffe2 convert model.minidb -o model.safetensors
 """
@@ -61,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     doctor.add_to(commands)
+    conform.add_to(commands)
     caffe2 = commands.add_parser(
         "caffe2",
         help="read, draw, convert and run what was made with Caffe2",

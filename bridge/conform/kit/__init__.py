@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the cases are written with: DLPack by ctypes, from its documents.
+
+Nothing here imports the bridge's exchange. The source of what a case uses becomes a part of the
+program that shows a broken rule (`bridge.conform.programs`), so that each name of a module here is
+unique, functions are short, and a module imports others by ``from … import``.
+"""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the deleter of a producer does, when, and from where."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+
+import numpy as np
+
+from bridge.conform.kit.export import Export, calls
+from bridge.conform.kit.given import given, made, references, settle
+from bridge.conform.kit.lying import lying
+from bridge.conform.kit.verdict import broken, skip
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Make = Callable[[Any], Any]
+
+__all__: list[str] = []
+
+
+def producer_deleter_frees(make: Make) -> None:
+    for number in range(2):
+        array, watch = given(np.arange(6, dtype="f4"))
+        tensor = made(make, array)
+        ways = calls(tensor)
+        if number < len(ways):
+            export = lying(tensor, watch, **ways[number])
+            export.release()
+            del export
+        del array, tensor
+        if watch.alive():
+            broken("the deleter was called, and the memory is still held")
+
+
+def producer_deleter_holds_until_called(make: Make) -> None:
+    for number in range(2):
+        array, watch = given(np.arange(6, dtype="f4"))
+        tensor = made(make, array)
+        ways = calls(tensor)
+        if number < len(ways):
+            export = lying(tensor, watch, **ways[number])
+            export.take()
+            del array, tensor
+            export.capsule = None
+            if not watch.alive():
+                broken("the memory was freed before the deleter was called")
+            export.delete()
+
+
+def producer_deleter_once_each(make: Make) -> None:
+    array, watch = given(np.arange(6, dtype="f4"))
+    tensor = made(make, array)
+    for call in calls(tensor):
+        lying(tensor, watch, **call).release()
+        before = references(tensor), references(array)
+        for _ in range(5):
+            Export(tensor, **call).release()
+        after = references(tensor), references(array)
+        if after > before:
+            broken("exports that were deleted left references to the tensor: the deleter leaks")
+        if after < before:
+            broken("a deleter that was called once gave up more references than its export took")
+
+
+def producer_unused_capsule_once(make: Make) -> None:
+    array, watch = given(np.arange(6, dtype="f4"))
+    tensor = made(make, array)
+    for call in calls(tensor):
+        lying(tensor, watch, **call).release()
+        before = references(tensor), references(array)
+        for _ in range(5):
+            Export(tensor, **call)
+        after = references(tensor), references(array)
+        if after > before:
+            broken("capsules that nobody took left references to the tensor")
+        if after < before:
+            broken("capsules that nobody took gave up more references than their exports took")
+
+
+def producer_deleter_deletes_self(make: Make) -> None:
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
+    for call in calls(tensor):
+        for _ in range(50):
+            Export(tensor, **call).release()
+        settle()
+        before = sys.getallocatedblocks()
+        for _ in range(200):
+            Export(tensor, **call).release()
+        settle()
+        if sys.getallocatedblocks() - before > 150:
+            broken("each export that was deleted left memory behind")
+
+
+def producer_deleter_in_thread(make: Make) -> None:
+    for number in range(2):
+        array, watch = given(np.arange(6, dtype="f4"))
+        tensor = made(make, array)
+        ways = calls(tensor)
+        if number < len(ways):
+            export = lying(tensor, watch, **ways[number])
+            export.take()
+            export.capsule = None
+            thread = threading.Thread(target=export.delete)
+            thread.start()
+            thread.join()
+            del export, thread
+        del array, tensor
+        if watch.alive():
+            broken("the deleter was called by another thread, and the memory is still held")
+
+
+def producer_deleter_without_python(make: Make) -> None:
+    array, watch = given(np.arange(6, dtype="f4"))
+    tensor = made(make, array)
+    export = lying(tensor, watch)
+    export.take()
+    export.capsule = None
+    del array, tensor
+    identity = ctypes.c_uint64()
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "pthread_create"):
+        skip("there is no pthread_create")
+    pointers = [ctypes.c_void_p] * 4
+    library.pthread_create.argtypes = pointers
+    library.pthread_join.argtypes = [ctypes.c_uint64, ctypes.c_void_p]
+    library.pthread_create(ctypes.addressof(identity), None, export.managed.deleter, export.address)
+    library.pthread_join(identity.value, None)
+    if watch.alive():
+        broken("a thread that Python does not know called the deleter, and the memory is held")
+
+
+def producer_deleter_with_gil(make: Make) -> None:
+    array, watch = given(np.arange(6, dtype="f4"))
+    tensor = made(make, array)
+    export = lying(tensor, watch)
+    export.take()
+    export.capsule = None
+    ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(export.managed.deleter)(export.address)
+    del array, tensor
+    if watch.alive():
+        broken("the deleter was called by a thread that has the GIL, and the memory is held")
+
+
+def producer_tensor_after_deleter(make: Make, to_numpy: Callable[[Any], Any]) -> None:
+    tensor = made(make, given(np.arange(6, dtype="f4"))[0])
+    for call in calls(tensor):
+        Export(tensor, **call).release()
+        settle()
+        if np.asarray(to_numpy(tensor)).tolist() != np.arange(6.0).tolist():
+            broken("after its export was deleted the tensor has other values")
+        again = Export(tensor, **call)
+        if again.values().tolist() != np.arange(6.0).tolist():
+            broken("after its export was deleted the tensor exports other values")

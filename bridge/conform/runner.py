@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the cases of a subject, each in a process of its own."""
+
+from __future__ import annotations
+
+import re
+
+from bridge.conform.cases import CASES, parts_of
+from bridge.conform.isolation import isolated
+from bridge.conform.kit.verdict import Broken, Skip
+from bridge.conform.programs import program_of
+from bridge.conform.report import Result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from bridge.conform.rule import Rule
+
+__all__ = ["run_rules"]
+
+_HANGS = 3  # after which the rest of a role is not tried
+_LONGEST = 600  # characters of what was seen
+
+
+def run_rules(
+    rules: Iterable[Rule], parts: dict[str, Any], setup: str, given: dict[str, Any]
+) -> list[Result]:
+    """Return what came of each rule.
+
+    parts: the subject's functions by name. setup: the lines of a program that define them, in which
+    the names of `given` are known.
+    """
+    hangs: dict[str, int] = {}
+    results = []
+    for rule in rules:
+        needed = parts_of(CASES[rule])
+        missing = [name for name, must in needed.items() if must and name not in parts]
+        if missing:
+            result = Result(rule, "n/a", f"the subject has no {' and no '.join(missing)}")
+        elif hangs.get(rule.role, 0) >= _HANGS:
+            result = Result(rule, "n/a", f"{_HANGS} cases of the {rule.role} hung before")
+        else:
+            arguments = {name: parts[name] for name in needed if name in parts}
+            outcome, seen = _outcome(lambda: _called(CASES[rule], arguments))  # noqa: B023
+            result = Result(rule, outcome, seen)
+            hangs[rule.role] = hangs.get(rule.role, 0) + (outcome == "hang")
+        if result.outcome in ("broken", "crash", "hang"):
+            result.program = program_of(rule, CASES[rule], setup)
+            if not _shows(result.program, given):
+                result.seen += " (the program alone does not show it)"
+        results.append(result)
+    return results
+
+
+def _called(case: Callable[..., None], arguments: dict[str, Any]) -> list[str]:
+    """Return the outcome of a case in this process and what was seen."""
+    try:
+        case(**arguments)
+    except Skip as skipped:
+        reason = str(skipped)
+        return ["ok", ""] if reason.startswith("ok: ") else ["n/a", reason]
+    except Broken as broken:
+        return ["broken", str(broken)]
+    except BaseException as error:  # noqa: BLE001  whatever the subject raised
+        return ["broken", f"it raised {type(error).__name__}: {error}"]
+    return ["ok", ""]
+
+
+def _outcome(call: Callable[[], list[str]]) -> tuple[str, str]:
+    how, result = isolated(call)
+    outcome, seen = result if how == "done" else (how, result)
+    # Addresses differ in each run.
+    text = re.sub(r"0x[0-9a-fA-F]{4,}", "0x…", " ".join(seen.split()))
+    return outcome, text[:_LONGEST]
+
+
+def _shows(program: str, given: dict[str, Any]) -> bool:
+    """Run a program in a process of its own; return whether it showed something broken."""
+
+    def run() -> bool:
+        try:
+            exec(compile(program, "<program>", "exec"), {"__name__": "__main__", **given})
+        except SystemExit as exit_:
+            return exit_.code not in (None, 0)
+        except BaseException:  # noqa: BLE001  what the subject raised is what it shows
+            return True
+        return False
+
+    how, shown = isolated(run)
+    return how != "done" or bool(shown)

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measure what each library here gets wrong, and write the tables of docs/peers.md.
+
+    python tools/make_peers.py
+
+Three tables: hard but legal tensors in each library's ``from_dlpack``; the broken rules of
+`bridge.conform`; every producer with every consumer. Takes some ten minutes.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from bridge.conform import RULES, Report, check
+from bridge.conform.libraries import LIBRARIES, installed, setup_of, version_of
+from bridge.conform.pairs import check_pairs
+
+PAGE = Path(__file__).parents[1] / "docs" / "peers.md"
+MARKS = ("hard", "rules", "pairs")
+
+# What to pass on, the library it is of, and its values; None: the only right answer is an error.
+HARD = {
+    "negative strides": ("numpy", "np.arange(6.0)[::-1]", "np.arange(6.0)[::-1]"),
+    "read-only NumPy array": ("numpy", "frozen()", "np.arange(6.0)"),
+    "foreign byte order": ("numpy", "np.arange(6.0).astype('>f8')", "np.arange(6.0)"),
+    "`complex.conj().imag` of torch": (
+        "torch",
+        "torch.tensor([1 + 2j, 3 + 4j]).conj().imag",
+        "np.array([-2.0, -4.0])",
+    ),
+    "tensor that requires grad": ("torch", "torch.ones(3, requires_grad=True)", "None"),
+    "storage smaller than its tensor": ("torch", "shrunk()", "None"),
+    "`int64` beyond 32 bits": ("torch", "torch.tensor([2**40 + 1])", "np.array([2**40 + 1])"),
+    "JAX array, which is immutable": ("jax", "jax.numpy.arange(6.0)", "np.arange(6.0)"),
+    "string of TensorFlow": ("tensorflow", "tf.constant('text')", "None"),
+}
+CONSUMERS = ("bridge", "torch", "numpy", "jax", "tensorflow", "tvm_ffi", "paddle")
+IMMUTABLE = ("frozen()", "jax.numpy.arange(6.0)")
+# How memory is written through a consumer's tensor, if it can be; JAX's and TensorFlow's cannot.
+WRITABLE = {
+    "bridge": "not y.readonly",
+    "torch": "y.data_ptr() == np.asarray(x).ctypes.data",
+    "numpy": "y.flags.writeable",
+    "tvm_ffi": "np.from_dlpack(y).flags.writeable",
+    "paddle": "y.data_ptr() == np.asarray(x).ctypes.data",
+}
+PROGRAM = """
+import numpy as np
+def frozen():
+    x = np.arange(6.0)
+    x.flags.writeable = False
+    return x
+def shrunk():
+    x = torch.ones(1 << 24)
+    x.untyped_storage().resize_(0)
+    return x
+x = {source}
+expected = {expected}
+try:
+    y = from_dlpack(x)
+except Exception:
+    print("refused")
+    raise SystemExit
+if expected is None:
+    # Strings have no memory to share; a copy of them is as right as an error.
+    right = "text" in {source!r} and getattr(y, "tolist", str)() == b"text"
+    print("right" if right else "**taken**")
+    raise SystemExit
+try:
+    values = to_numpy(y.resolve_neg() if hasattr(y, "resolve_neg") else y)
+except Exception:
+    values = None
+if values is None or not np.array_equal(values, expected):
+    print("**wrong values**")
+elif {immutable} and {writable}:
+    print("**writable**")
+else:
+    print("right")
+"""
+
+
+def hard_cell(source: tuple[str, str, str], consumer: str) -> str:
+    """Return what a consumer makes of a hard tensor."""
+    library, expression, expected = source
+    if not (installed(library) and installed(consumer)):
+        return ""
+    program = setup_of(library).partition("\ndef ")[0] + "\n" + setup_of(consumer)
+    program += PROGRAM.format(
+        source=expression,
+        expected=expected,
+        immutable=expression in IMMUTABLE,
+        writable=WRITABLE.get(consumer, "False"),
+    )
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    except subprocess.TimeoutExpired:
+        return "**hangs**"
+    if done.returncode < 0:
+        return "**crash**"
+    answer = done.stdout.strip().splitlines()
+    if not answer:
+        raise RuntimeError(f"{expression}, {consumer}: {done.stderr}")
+    return answer[-1]
+
+
+def hard_table() -> str:
+    """Return the table of hard tensors."""
+    rows = [["", *CONSUMERS]]
+    for case, source in HARD.items():
+        rows.append([case, *(hard_cell(source, consumer) for consumer in CONSUMERS)])
+    return table(rows)
+
+
+def rules_table(reports: list[Report]) -> str:
+    """Return the summary of the reports, and the table of the rules that a library breaks."""
+    summary = [["", "version", "rules ok", "broken", "n/a"]]
+    for one in reports:
+        counts = (len(one.ok), len(one.broken), len(one.skipped))
+        summary.append([one.name, one.version or "", *map(str, counts)])
+    rows = [["rule", *(one.name for one in reports)]]
+    outcomes: list[dict[str, Any]] = [
+        {result.rule: result.outcome for result in one.results} for one in reports
+    ]
+    signs = {
+        "ok": "ok",
+        "n/a": "",
+        "broken": "**broken**",
+        "crash": "**crash**",
+        "hang": "**hang**",
+    }
+    for rule in RULES:
+        cells = [signs[found[rule]] for found in outcomes]
+        if any("**" in cell for cell in cells):
+            named = f"`{rule}`" if rule.level == "must" else f"`{rule}` (should)"
+            rows.append([named, *cells])
+    return f"{table(summary)}\n{table(rows)}"
+
+
+def pairs_table(names: list[str]) -> str:
+    """Return the table of every producer with every consumer."""
+    found = {(one["producer"], one["consumer"]): one for one in check_pairs(names)}
+
+    def cell(producer: str, consumer: str) -> str:
+        one = found[producer, consumer]
+        if one["outcome"] == "ok":
+            return str(one["seen"])
+        return "" if one["outcome"] == "n/a" else f"**{one['outcome']}**: {one['seen']}"
+
+    rows = [["from \\ to", *names]]
+    rows += [[producer, *(cell(producer, consumer) for consumer in names)] for producer in names]
+    return table(rows)
+
+
+def table(rows: list[list[str]]) -> str:
+    """Return rows as a table of Markdown; the first is the head."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    lines.insert(1, "|---" * len(rows[0]) + "|")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure, and write the page."""
+    names = [name for name in LIBRARIES if installed(name)]
+    print(", ".join(f"{name} {version_of(name)}" for name in names), flush=True)
+    wanted = sys.argv[1:] or MARKS
+    for mark in wanted:
+        if mark == "hard":
+            found = hard_table()
+        elif mark == "pairs":
+            found = pairs_table(names)
+        else:
+            reports = []
+            for name in names:
+                reports.append(check(name))
+                print(repr(reports[-1]), flush=True)
+            found = rules_table(reports)
+        before, _, after = PAGE.read_text(encoding="utf-8").split(f"<!-- {mark} -->\n")
+        PAGE.write_text(
+            f"{before}<!-- {mark} -->\n{found}<!-- {mark} -->\n{after}", encoding="utf-8"
+        )
+
+
+if __name__ == "__main__":
+    main()
