@@ -313,6 +313,46 @@ cpdef bint has_door(object x) except -1:
     return _find_protocol(x, True) != NOTHING
 
 
+def class_has_door(x):
+    """Return whether the class of `x` has a door to a tensor's memory; None: it depends on `x`.
+
+    None for classes of a library whose adapter looks at each object of its package.
+    """
+    cdef int protocol
+    if isinstance(x, type):
+        return False
+    protocol = _find_protocol(x, True)
+    if protocol != ADAPTER:
+        return protocol != NOTHING
+    if _adapter(type(x)).includes(x) or _find_protocol(x, False) != NOTHING:
+        return True
+    return None
+
+
+def object_has_door(x):
+    """Return whether `x` has a door where `class_has_door` is not True. It may still be refused."""
+    if isinstance(x, type):
+        return False
+    adapter = _adapter(type(x))
+    if adapter is not None and _takes(adapter, x):
+        return True
+    for name, _ in _DOORS:
+        if _has_own(x, name):
+            return True
+    return False
+
+
+cdef bint _takes(object adapter, object x) except -1:
+    """Return whether an importer takes `x`, or refuses it as one of its library's tensors."""
+    try:
+        found = adapter.importer(x, None) if adapter.import_takes_copy else adapter.importer(x)
+    except TypeError:
+        return False
+    except Exception:
+        return True
+    return found is not None and found is not x
+
+
 cdef int register_fast_import(object cls, fast_import function) except -1:
     """Import objects of exactly `cls`, a class that is never deleted, by `function` from now on."""
     global _n_fast

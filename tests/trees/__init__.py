@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of bridge.trees.
+
+- nodes, walk: test_flatten
+"""
