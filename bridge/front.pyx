@@ -2,24 +2,63 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 """The functions of `bridge` itself: arguments are checked here and passed one layer down."""
 
+from cpython.object cimport PyTypeObject
+
 from bridge.at.tensor cimport Tensor as AtTensor
 from bridge.at.tensor cimport wrap
-from bridge.c10.copy cimport reported_copy
+from bridge.c10.handle cimport Handle
 from bridge.c10.python_api cimport Py_TYPE
-from bridge.c10.python_api cimport make_immortal
-from bridge.c10.reports cimport is_observed, outermost, report_copy, run_observed, unlikely
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, is_undefined
+from bridge.c10.python_api cimport make_immortal, pointer, set_pointer
+from bridge.c10.reports cimport is_observed, outermost, run_observed, unlikely
 from bridge.exchange.import_tensor cimport import_tensor, tristate
-from bridge.exchange.conversion cimport remaining_copy, export_source
-from bridge.exchange.numpy cimport export_array, numpy_loaded, numpy_array_type
-from bridge.exchange.torch_api cimport is_torch_tensor, torch_type
-from bridge.exchange.torch_export cimport export_torch
-from bridge.exchange.torch_import cimport clone_torch, import_torch
-from bridge.wrapper cimport Wrapper
+from bridge.exchange.numpy cimport numpy_type
+from bridge.exchange.torch_api cimport torch_type
+from bridge.exchange.torch_import cimport import_torch
+from bridge.single cimport BUILT_IN, exporter_of, numpy_of, torch_of, wrapper_of
 
-from bridge.c10.reports import ASKED as _ASKED
-from bridge.exchange.registry import adapter_named, exporting_names, on_change
 from bridge.exchange.registry import register as _register
+
+cdef extern from "Python.h":
+    PyTypeObject PyDict_Type
+    PyTypeObject PyList_Type
+    PyTypeObject PyTuple_Type
+
+# Classes of tensors that live as long as the process and are no trees, whatever is registered; and
+# the last of them that was asked for.
+cdef dict _single = {}
+cdef void* _last_single = NULL
+
+
+cdef inline bint _is_tree(object x) except -1:
+    """Return whether `x` is a container, whose leaves are converted."""
+    cdef PyTypeObject* cls = Py_TYPE(x)
+    if cls == <PyTypeObject*>AtTensor or cls == torch_type() or cls == numpy_type() \
+            or <void*>cls == pointer(&_last_single):
+        return False
+    return cls == &PyDict_Type or cls == &PyList_Type or cls == &PyTuple_Type \
+        or _is_other_tree(x)
+
+
+cdef bint _is_other_tree(object x) except -1:
+    if isinstance(x, Handle):
+        return False
+    if type(x) not in _single:
+        from bridge.trees.nodes import is_always_single, is_tree
+        if is_tree(x):
+            return True
+        if not is_always_single(x):
+            return False
+        _single[type(x)] = True
+    set_pointer(&_last_single, <void*>Py_TYPE(x))
+    return False
+
+
+cdef object _tree(
+    object x, str name, str call, str target, object copy, bint writable=False,
+    bint readonly=False,
+):
+    from bridge.trees.convert import convert_tree
+    return convert_tree(x, name, call, target, copy, writable, readonly)
 
 
 def from_dlpack(x, *, device=None, copy=None):
@@ -86,39 +125,20 @@ def _as_array(x, dtype, device, copy):
     return as_tensor(x, dtype, device, copy)
 
 
-# name -> function(x, copy) of an exporter
-cdef dict _exports = {}
-on_change(_exports.clear)
-
-
-cdef object _export(str name):
-    export = _exports.get(name)
-    if export is None:
-        adapter = adapter_named(name)
-        if adapter is None or adapter.exporter is None:
-            raise ValueError(
-                f"{name!r} is not a library that the bridge converts to; it converts to "
-                f"{', '.join((*_BUILT_IN, *exporting_names()))}.")
-        export = adapter.exporter
-        if not adapter.export_takes_copy:
-            from functools import partial
-            from bridge.library_export import export_to
-            export = partial(export_to, adapter)
-        _exports[name] = export
-        if adapter_named(name) is not adapter:      # another thread has just registered the name
-            _exports.pop(name, None)
-    return export
-
-
-def to_torch(x, *, copy=None, writable=False):
+def to_torch(x, *, copy=None, bint writable=False, bint readonly=False):
     """Return a ``torch.Tensor`` of the memory of `x`, anything that `from_dlpack` takes; zero-copy.
 
-    A torch tensor is returned unchanged. Read-only memory and negative strides, which torch does
-    not support, are copied under ``copy=None``. `writable`: share read-only memory all the same;
-    the caller promises not to write. ``copy=True`` always copies.
+    A torch tensor is returned unchanged, and a tree of tensors becomes a tree of torch tensors;
+    see `convert`. Read-only memory and negative strides, which torch does not support, are copied
+    under ``copy=None``. ``copy=True`` always copies.
+
+    `readonly`: share read-only memory as a tensor that refuses to be written: every operation that
+    would write it, or a view of it, raises EnforceNotMet. Memory that may be written becomes a
+    plain tensor. `writable`: share read-only memory as a plain tensor; the caller promises not to
+    write.
 
     Raises BufferError: the memory cannot be exchanged, or not without a copy and ``copy=False``.
-    ImportError: torch is not installed.
+    ImportError: torch is not installed. TypeError: both `writable` and `readonly`.
 
     >>> import bridge
     >>> x = bridge.at.zeros(3)
@@ -126,15 +146,18 @@ def to_torch(x, *, copy=None, writable=False):
     >>> t.data_ptr() == x.data_ptr(), bridge.to_torch(t) is t
     (True, True)
     """
+    return _to_torch(x, copy, writable, readonly)
+
+
+cdef inline object _to_torch(object x, object copy, bint writable, bint readonly):
     tristate(copy)
+    if writable and readonly:
+        raise TypeError("Give writable or readonly, not both: one permits to write, one refuses.")
     if unlikely(is_observed()) and outermost():
-        return _watched_to_torch(x, copy, writable)
-    if is_torch_tensor(x):
-        return clone_torch(x) if copy is True else x
-    impl = export_source(x, copy)
-    if copy is True:
-        copy = remaining_copy(x, impl, copy)
-    return export_torch(impl, copy, writable)
+        return _watched_to_torch(x, copy, writable, readonly)
+    if _is_tree(x):
+        return _tree(x, "torch", "to_torch", "torch.Tensor", copy, writable, readonly)
+    return torch_of(x, copy, writable, readonly)
 
 
 def to_numpy(x, *, copy=None):
@@ -152,14 +175,16 @@ def to_numpy(x, *, copy=None):
     >>> x.tolist()
     [7.0, 0.0, 0.0]
     """
+    return _to_numpy(x, copy)
+
+
+cdef inline object _to_numpy(object x, object copy):
     tristate(copy)
     if unlikely(is_observed()) and outermost():
         return _watched_to_numpy(x, copy)
-    if numpy_loaded() and isinstance(x, numpy_array_type):
-        return _copied(x) if copy is True else x
-    impl = export_source(x, copy)
-    array = export_array(impl, "to_numpy")
-    return array if copy is not True or remaining_copy(x, impl, copy) is None else _copied(array)
+    if _is_tree(x):
+        return _tree(x, "numpy", "to_numpy", "numpy.ndarray", copy)
+    return numpy_of(x, copy)
 
 
 def to_jax(x, *, copy=None):
@@ -177,9 +202,11 @@ def to_jax(x, *, copy=None):
     Array([0., 0.], dtype=float32)
     """
     tristate(copy)
+    if _is_tree(x):
+        return _tree(x, "jax", "to_jax", "jax.Array", copy)
     if unlikely(is_observed()) and outermost():
         return run_observed("to_jax", x, "jax.Array", to_jax, (x,), {"copy": copy})
-    return _export("jax")(x, copy)
+    return exporter_of("jax")(x, copy)
 
 
 def to_tensorflow(x, *, copy=None):
@@ -196,9 +223,11 @@ def to_tensorflow(x, *, copy=None):
     <tf.Tensor: shape=(2,), dtype=float32, numpy=array([0., 0.], dtype=float32)>
     """
     tristate(copy)
+    if _is_tree(x):
+        return _tree(x, "tensorflow", "to_tensorflow", "tf.Tensor", copy)
     if unlikely(is_observed()) and outermost():
         return run_observed("to_tensorflow", x, "tf.Tensor", to_tensorflow, (x,), {"copy": copy})
-    return _export("tensorflow")(x, copy)
+    return exporter_of("tensorflow")(x, copy)
 
 
 def to_cupy(x, *, copy=None):
@@ -215,45 +244,77 @@ def to_cupy(x, *, copy=None):
     array([0., 0.], dtype=float32)
     """
     tristate(copy)
+    if _is_tree(x):
+        return _tree(x, "cupy", "to_cupy", "cupy.ndarray", copy)
     if unlikely(is_observed()) and outermost():
         return run_observed("to_cupy", x, "cupy.ndarray", to_cupy, (x,), {"copy": copy})
-    return _export("cupy")(x, copy)
+    return exporter_of("cupy")(x, copy)
 
 
-def convert(x, to, *, copy=None):
-    """Return `x` as a tensor of the library named `to`.
+def convert(x, to=None, *, like=None, copy=None, bint writable=False, bint readonly=False):
+    """Return `x`, a tensor or a tree of tensors, as the library named `to`, or as `like`.
 
     `to`: "torch", "numpy", "at", "caffe2", the name of a library in the table of libraries in
     README.md, or one that `register` was called with. Shares or copies as `to_torch`, `to_numpy`
     … do, and as the table says. "caffe2" returns a caffe2.Tensor, which is row-major: other
     strides are copied under ``copy=None``. An object of the library is returned unchanged.
+    `like`: a tensor, whose library and device are meant. `writable`, `readonly`: see `to_torch`;
+    the other libraries have no use for them.
 
-    Raises ValueError: another name. BufferError: the library cannot hold the memory, or not
-    without a copy and ``copy=False``. ImportError: it is not installed.
+    A tree is a dict, list or tuple, also of a derived class, a dataclass instance, or what is
+    registered with ``torch.utils._pytree`` or ``jax.tree_util``, of any depth. The result has new
+    containers of the same types, in the same order. All tensors in it are converted, one that
+    occurs twice once; numbers, strings, bytes, buffers, NumPy's scalars and other objects stay. A
+    tensor that cannot be converted is the error that it is alone, with its path, and then nothing
+    is converted.
+
+    Raises ValueError: another name, or a container that contains itself. BufferError: the library
+    cannot hold the memory, or not without a copy and ``copy=False``. ImportError: it is not
+    installed. TypeError: a name and `like`, or neither; `like` is not a tensor.
 
     >>> import bridge
     >>> x = bridge.at.zeros(3)
     >>> bridge.shares_memory(x, bridge.convert(x, "numpy"))
     True
+    >>> bridge.convert({"weight": x, "step": 5}, "numpy")
+    {'weight': array([0., 0., 0.], dtype=float32), 'step': 5}
     """
-    tristate(copy)
+    if like is not None or to is None:
+        return _convert_like(x, to, like, copy, writable, readonly)
     if to == "torch":
-        return to_torch(x, copy=copy)
+        return _to_torch(x, copy, writable, readonly)
     if to == "numpy":
-        return to_numpy(x, copy=copy)
+        return _to_numpy(x, copy)
+    tristate(copy)
+    if not isinstance(to, str):
+        raise ValueError(f"The name of a library is a string such as 'torch', not {to!r}.")
+    if _is_tree(x):
+        target = f"{to}.Tensor" if to == "at" or to == "caffe2" else to
+        return _tree(x, to, "convert", target, copy)
     if to == "at" or to == "caffe2":
         if unlikely(is_observed()) and outermost():
             return run_observed("convert", x, f"{to}.Tensor", _wrapped, (x, to == "caffe2", copy))
-        return _wrapped(x, to == "caffe2", copy)
-    if not isinstance(to, str):
-        raise ValueError(f"The name of a library is a string such as 'torch', not {to!r}.")
+        return wrapper_of(x, to == "caffe2", copy)
     if unlikely(is_observed()) and outermost():
         return run_observed("convert", x, to, convert, (x, to), {"copy": copy})
-    return _export(to)(x, copy)
+    return exporter_of(to)(x, copy)
 
 
-# The libraries besides those of bridge.exchange.registry.
-cdef tuple _BUILT_IN = ("torch", "numpy", "at", "caffe2")
+cdef object _convert_like(
+    object x, object to, object like, object copy, bint writable, bint readonly,
+):
+    tristate(copy)
+    if to is not None:
+        raise TypeError(f"Give the name of a library or like=, not both (here {to!r}).")
+    if like is None:
+        raise TypeError(
+            "Give the name of a library, as in convert(x, 'torch'), or a tensor: like=y.")
+    from bridge.trees.like import convert_like
+    return convert_like(x, like, copy, writable, readonly)
+
+
+def _wrapped(x, caffe2, copy):
+    return wrapper_of(x, caffe2, copy)
 
 
 def register(name, *, types=(), importer=None, exporter=None):
@@ -283,33 +344,9 @@ def register(name, *, types=(), importer=None, exporter=None):
     >>> type(bridge.convert(bridge.at.zeros(2), "signal")).__name__
     'Signal'
     """
-    if name in _BUILT_IN:
+    if name in BUILT_IN:
         raise TypeError(f"{name!r} is built in, and cannot be replaced.")
     _register(name, types=types, importer=importer, exporter=exporter)
-
-
-def _wrapped(x, caffe2, copy):
-    from bridge.caffe2.tensor.tensor import Tensor as Caffe2Tensor
-    cdef TensorImpl impl
-    if isinstance(x, Wrapper):
-        impl = (<Wrapper>x).impl
-        if copy is not True and (not caffe2 or is_undefined(impl) or impl.flags & CONTIGUOUS):
-            cls = Caffe2Tensor if caffe2 else AtTensor
-            return x if isinstance(x, cls) else cls(x)
-        if copy is True and caffe2 and not impl.c_dtype.c_is_pod:
-            impl.require_defined("convert")
-            report_copy(impl.c_numel * impl.c_dtype.itemsize, _ASKED)
-            return Caffe2Tensor(x).Clone()
-    impl = import_tensor(x, None, copy)
-    if not caffe2:
-        return wrap(impl)
-    if not impl.flags & CONTIGUOUS:
-        if copy is False:
-            raise BufferError(
-                "Caffe2-style tensors are contiguous, and this memory has strides "
-                f"{impl.strides().vec()}. Allow a copy with copy=None.")
-        impl = reported_copy(impl, "Caffe2-style tensors are contiguous", "convert")
-    return Caffe2Tensor._wrap(impl)
 
 
 def explain(*tensors):
@@ -422,11 +459,6 @@ def no_copy():
     return NoCopy()
 
 
-cdef object _copied(object array):
-    report_copy(array.nbytes, _ASKED)
-    return array.copy()
-
-
 # The calls above while bridge.audit or bridge.no_copy is active. They are separate functions, since
 # Cython prepares variables for the arguments in every call of the function that uses them.
 
@@ -435,12 +467,16 @@ cdef object _watched_from_dlpack(object x, object device, object copy):
                         {"device": device, "copy": copy})
 
 
-cdef object _watched_to_torch(object x, object copy, object writable):
+cdef object _watched_to_torch(object x, object copy, object writable, object readonly):
+    if _is_tree(x):
+        return _tree(x, "torch", "to_torch", "torch.Tensor", copy, writable, readonly)
     return run_observed("to_torch", x, "torch.Tensor", to_torch, (x,),
-                        {"copy": copy, "writable": writable})
+                        {"copy": copy, "writable": writable, "readonly": readonly})
 
 
 cdef object _watched_to_numpy(object x, object copy):
+    if _is_tree(x):
+        return _tree(x, "numpy", "to_numpy", "numpy.ndarray", copy)
     return run_observed("to_numpy", x, "numpy.ndarray", to_numpy, (x,), {"copy": copy})
 
 

@@ -1,35 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keep torch from writing read-only memory that was exported to it for reading.
 
-The schema of an ATen operation specifies which arguments it writes. So this also detects writes
-that the name of a function does not show, such as ``relu(x, inplace=True)``.
+`bridge.exchange.torch_writes` says which arguments an operation writes.
 """
 
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.exchange.torch_api import is_torch_tensor
+from bridge.exchange.torch_writes import written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["guard", "read_only"]
-
-# Running statistics, which these operations write although their schemas do not specify it.
-_STATISTICS = ("running_mean", "running_var")
-_UNDECLARED_WRITES = dict.fromkeys(
-    (
-        "aten::_batch_norm_impl_index",
-        "aten::_native_batch_norm_legit",
-        "aten::batch_norm",
-        "aten::cudnn_batch_norm",
-        "aten::instance_norm",
-        "aten::miopen_batch_norm",
-        "aten::native_batch_norm",
-    ),
-    _STATISTICS,
-)
 
 
 def read_only() -> EnforceNotMet:
@@ -60,15 +45,8 @@ def guard(ranges: list[tuple[int, int]]) -> Any:
                 self, func: Any, types: Any, args: Any = (), kwargs: Any = None
             ) -> Any:
                 kwargs = kwargs or {}
-                undeclared = _UNDECLARED_WRITES.get(func._schema.name, ())
-                if undeclared and not _is_training(func._schema.arguments, args, kwargs):
-                    undeclared = ()
-                for i, argument in enumerate(func._schema.arguments):
-                    info = argument.alias_info
-                    if argument.name in undeclared or (info is not None and info.is_write):
-                        given = args[i] if i < len(args) else kwargs.get(argument.name)
-                        for one in given if isinstance(given, (list, tuple)) else (given,):
-                            self._check(one)
+                for given in written(func, args, kwargs):
+                    self._check(given)
                 return func(*args, **kwargs)
 
             def _check(self, given: Any) -> None:
@@ -79,11 +57,3 @@ def guard(ranges: list[tuple[int, int]]) -> Any:
 
         _guard_class = Guard
     return _guard_class(ranges)
-
-
-def _is_training(arguments: Any, args: Any, kwargs: Any) -> bool:
-    """Return whether a normalization is in training mode: only then it writes statistics."""
-    for i, argument in enumerate(arguments):
-        if argument.name in ("training", "train", "use_input_stats"):
-            return bool(args[i] if i < len(args) else kwargs.get(argument.name))
-    return True

@@ -57,6 +57,10 @@ class Observer:
         """Record, or refuse with BufferError, a copy in the conversion under way."""
         raise NotImplementedError
 
+    def together(self, function, args):
+        """Return ``function(*args)``; record the conversions in it only if it succeeds."""
+        raise NotImplementedError
+
 
 def register_observer(observer):
     """Register the only Observer (bridge.see.contexts does)."""
@@ -85,6 +89,11 @@ cdef object run_observed(
 def observe_call(call, source, target, function, *args, **kwargs):
     """Do what `run_observed` does, for callers in Python."""
     return _observer.run(call, source, target, function, args, kwargs)
+
+
+def record_together(function, *args):
+    """Return ``function(*args)``; the conversions in it are recorded only if it succeeds."""
+    return _observer.together(function, args)
 
 
 cdef int report_shared(str call, object source, str target, int64_t nbytes) except -1:

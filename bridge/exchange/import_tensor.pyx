@@ -24,7 +24,7 @@ from bridge.c10.python_api cimport (
     set_word64,
     word64,
 )
-from bridge.c10.storage cimport EXTERNAL
+from bridge.c10.storage cimport EXTERNAL, READONLY, set_flags
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, is_undefined, seen, storage_flags
 from bridge.c10.views cimport alias
 from bridge.dlpack.capsule cimport consume_capsule
@@ -73,6 +73,7 @@ cdef enum:
     CAPSULES = 12       # has to_dlpack()
     ARRAY = 13          # has __array__
     NOTHING = 14
+    READ_ONLY = 15      # torch tensors of read-only memory; see bridge.readonly_torch
     HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
     MAX_FAST = 8
 
@@ -230,7 +231,21 @@ cdef TensorImpl _by(int protocol, object x, object copy):
         return import_arrow(x, copy)
     if protocol == NOTHING:
         return _by_object(x, copy)
+    if protocol == READ_ONLY:
+        return _by_plain(x, copy)
     return _by_slow_door(protocol, x, copy)
+
+
+cdef TensorImpl _by_plain(object x, object copy):
+    """Return a TensorImpl of the memory of a read-only torch tensor."""
+    cdef TensorImpl impl
+    if x.requires_grad:
+        return import_any_torch(x, copy)        # refuses
+    impl = import_any_torch(x._plain, copy)
+    if copy is not True:
+        set_flags(impl.storage, impl.storage.flags | READONLY)
+        impl.origin = x
+    return impl
 
 
 cdef TensorImpl _by_slow_door(int protocol, object x, object copy):
@@ -433,7 +448,7 @@ cdef int _find_protocol(object x, bint with_adapter, int after=UNKNOWN) except -
     if isinstance(x, Handle):
         return WRAPPER
     if torch_loaded() and issubclass(cls, <object>torch_type()):
-        return TORCH
+        return READ_ONLY if hasattr(cls, "_is_read_only") else TORCH
     if numpy_loaded() and issubclass(cls, numpy_array_type):
         return NUMPY
     if PyCapsule_CheckExact(x):

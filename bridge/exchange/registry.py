@@ -27,6 +27,7 @@ __all__ = [
     "add_folder",
     "adapter_named",
     "adapter_of",
+    "exporting_adapter",
     "exporting_names",
     "on_change",
     "register",
@@ -50,7 +51,9 @@ class Adapter:
     import_takes_copy: it is ``importer(x, copy)``, which returns a TensorImpl, or None for the
     general protocols, and reports copies itself. export_takes_copy: it is ``exporter(x, copy)``,
     where `x` is anything that can be imported, and reports copies itself. prefers_buffer: objects
-    that export a buffer of plain numbers are imported by it, without `importer`.
+    that export a buffer of plain numbers are imported by it, without `importer`. placer:
+    ``placer(x, like, copy)`` returns an object of the library where `like` is, for devices that
+    DLPack does not tell apart.
     """
 
     __slots__ = (
@@ -61,6 +64,7 @@ class Adapter:
         "import_takes_copy",
         "importer",
         "name",
+        "placer",
         "prefers_buffer",
     )
 
@@ -73,6 +77,7 @@ class Adapter:
         import_takes_copy: bool,
         export_takes_copy: bool,
         prefers_buffer: bool,
+        placer: Callable[..., Any] | None = None,
     ) -> None:
         self.name = name
         self.classes: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
@@ -85,6 +90,7 @@ class Adapter:
         self.import_takes_copy = import_takes_copy
         self.export_takes_copy = export_takes_copy
         self.prefers_buffer = prefers_buffer
+        self.placer = placer
 
     def match(self, cls: type) -> int:
         """Return whether `cls` itself is one of the types: 2; 1: only by the name of its package.
@@ -126,14 +132,22 @@ def register(
     import_takes_copy: bool = False,
     export_takes_copy: bool = False,
     prefers_buffer: bool = False,
+    placer: Callable[..., Any] | None = None,
 ) -> None:
-    """Register a library under `name`; see bridge.register, and Adapter for the last three.
+    """Register a library under `name`; see bridge.register, and Adapter for the last four.
 
     Raises TypeError: an argument is not what it must be; nothing is registered then.
     """
     types = _checked(name, types, {"importer": importer, "exporter": exporter})
     _adapters[name] = Adapter(
-        name, types, importer, exporter, import_takes_copy, export_takes_copy, prefers_buffer
+        name,
+        types,
+        importer,
+        exporter,
+        import_takes_copy,
+        export_takes_copy,
+        prefers_buffer,
+        placer,
     )
     for changed in _on_change:
         changed()
@@ -238,6 +252,23 @@ def adapter_of(cls: type, own: bool = False) -> Adapter | None:
                 match = adapter.match(base)
                 if match > best_match:
                     best, best_match = adapter, match
+        if best is not None:
+            return best
+    return None
+
+
+def exporting_adapter(cls: type) -> Adapter | None:
+    """Return the adapter of the library that `cls`, or a class it derives from, belongs to.
+
+    None: there is none that the bridge converts to. No library is imported.
+    """
+    for base in cls.__mro__[:-1]:
+        adapter_of(base, own=True)  # loads what its package has
+        best, best_match = None, 0
+        for adapter in reversed(list(_adapters.values())):
+            match = adapter.match(base) if adapter.exporter is not None else 0
+            if match > best_match:
+                best, best_match = adapter, match
         if best is not None:
             return best
     return None

@@ -25,7 +25,7 @@ from bridge.exchange.numpy import export_array
 from bridge.exchange.refusal import reason_of
 from bridge.exchange.registry import register
 
-__all__ = ["export", "import_"]
+__all__ = ["export", "import_", "place"]
 
 # In bytes. XLA shares memory of the CPU with this alignment and copies all other.
 ALIGNMENT = 64
@@ -109,6 +109,33 @@ def export(x: Any, copy: bool | None) -> Any:
         ) from error
 
 
+def place(x: Any, like: Any, copy: bool | None) -> Any:
+    """Return `x` on the device of `like`: to DLPack, all devices of the host are one.
+
+    Raises BufferError: that is a copy and `copy` is False, or `like` is on several devices.
+    """
+    device = _device_of(like)
+    if x.devices() == {device}:
+        return x
+    if copy is False:
+        raise BufferError(
+            f"The array is on another device than {device}; moving it needs a copy. Allow it with "
+            "copy=None."
+        )
+    report_copy(x.nbytes, f"it goes to {device}")
+    return jax.device_put(x, device)
+
+
+def _device_of(like: Any) -> Any:
+    devices = like.devices()
+    if len(devices) != 1:
+        raise BufferError(
+            f"like= is sharded over {len(devices)} devices. Give one of like.addressable_shards, "
+            "or shard the result with jax.device_put(x, like.sharding)."
+        )
+    return next(iter(devices))
+
+
 def _copied(x: Any) -> Any:
     report_copy(x.nbytes, ASKED)
     try:
@@ -136,4 +163,5 @@ register(
     import_takes_copy=True,
     export_takes_copy=True,
     prefers_buffer=True,
+    placer=place,
 )

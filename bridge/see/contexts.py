@@ -51,6 +51,8 @@ class _Conversion:
 
 _chain: ContextVar[_Link | None] = ContextVar("bridge.see.chain", default=None)
 _current: ContextVar[_Conversion | None] = ContextVar("bridge.see.current", default=None)
+# Records of conversions that are recorded together, if they succeed.
+_held: ContextVar[list[Record] | None] = ContextVar("bridge.see.held", default=None)
 _counting = allocate_lock()
 
 
@@ -69,6 +71,10 @@ def _route(call: str, source: object, target: str) -> str:
 
 
 def _record(record: Record) -> None:
+    held = _held.get()
+    if held is not None:
+        held.append(record)
+        return
     for link in _open_links():
         if link.log is not None:
             link.log._records.append(record)
@@ -108,6 +114,17 @@ class _Observer(reports.Observer):
 
     def shared(self, call: str, source: object, target: str, nbytes: int) -> None:
         _record(Record(_route(call, source, target), False, nbytes, ""))
+
+    def together(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        records: list[Record] = []
+        outer = _held.set(records)
+        try:
+            result = function(*args)
+        finally:
+            _held.reset(outer)
+        for record in records:
+            _record(record)
+        return result
 
     def copying(self, nbytes: int, reason: str) -> None:
         conversion = _current.get()

@@ -28,6 +28,11 @@ _PARTS: dict[Any, tuple[str, ...]] = {
 
 def torch_memory(tensor: Any) -> TensorMemory:
     """Return the memory of a torch tensor."""
+    if hasattr(type(tensor), "_is_read_only"):  # see bridge.readonly_torch
+        memory = torch_memory(tensor._plain)
+        memory.keep, memory.readonly = tensor, True
+        memory.chain[0].update(kind="bridge.ReadOnlyTensor", readonly=True)
+        return memory
     memory = TensorMemory()
     memory.keep = tensor
     kind = type(tensor)

@@ -39,7 +39,8 @@ cdef class _Replacing(Visitor):
 
     cdef object leaf(self, object x):
         if self.used >= len(self.values):
-            raise ValueError(f"The tree has more than {len(self.values)} leaves, one for each value.")
+            raise ValueError(
+                f"The tree has more than {len(self.values)} leaves by now, one for each value.")
         value = self.values[self.used]
         self.used += 1
         return value

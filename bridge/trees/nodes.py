@@ -13,13 +13,14 @@ from types import SimpleNamespace
 
 from bridge.c10.handle import Handle
 from bridge.exchange.import_tensor import class_has_door, object_has_door
+from bridge.exchange.registry import adapter_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-__all__ = ["Node", "is_single", "is_tensor", "is_tree", "keeps", "node_of"]
+__all__ = ["Node", "is_always_single", "is_single", "is_tensor", "is_tree", "keeps", "node_of"]
 
 # Values that are leaves of no library. They occur anywhere, so that being the same object says
 # nothing.
@@ -109,6 +110,18 @@ def keeps(x: Any) -> bool:
 def is_single(cls: type) -> bool:
     """Return whether objects of the class are tensors of the bridge, torch or NumPy."""
     return issubclass(cls, (Handle, *_numpy_class("ndarray"), *_torch_class()))
+
+
+def is_always_single(x: Any) -> bool:
+    """Return whether no object of the class of `x`, a leaf that lives on, will be a tree."""
+    cls = type(x)
+    module = sys.modules.get(cls.__module__)
+    if getattr(module, cls.__name__, None) is not cls:
+        return False  # it may be deleted, and is not to be kept
+    if _is_leaf_class(cls) or keeps(x):
+        return True
+    adapter = adapter_of(cls)
+    return adapter is not None and adapter.includes(x)
 
 
 def _is_leaf_class(cls: type) -> bool:

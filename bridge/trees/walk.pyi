@@ -1,1 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
+# For other compiled modules only: nothing here is seen from Python.
+class Visitor: ...

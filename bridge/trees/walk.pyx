@@ -136,9 +136,7 @@ cdef class Visitor:
         return kind
 
     cdef object _leaf_once(self, object x):
-        cdef Entry* entry
-        cdef PyObject* found
-        entry = self._find(<PyObject*>x)
+        cdef Entry* entry = self._find(<PyObject*>x)
         if entry != NULL:
             return <object>entry.value
         try:
@@ -212,13 +210,13 @@ cdef class Visitor:
     cdef object _dict(self, dict x):
         cdef Frame frame
         cdef dict out = x.copy()
-        cdef Py_ssize_t at = 0
+        cdef Py_ssize_t position = 0
         cdef PyObject* key
         cdef PyObject* value
         frame.outer, frame.kind = self.top, KEY
         self.top = &frame
         # (nobody else has `out`, and its keys stay: their values may be replaced meanwhile)
-        while PyDict_Next(out, &at, &key, &value):
+        while PyDict_Next(out, &position, &key, &value):
             frame.key = key
             old = <object>value
             new = self.visit(old)

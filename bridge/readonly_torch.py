@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch tensors on read-only memory that refuse to be written: ``to_torch(x, readonly=True)``.
+
+torch has no such tensors. `ReadOnlyTensor` is one for torch's functions, with two layers:
+
+- Every operation of torch reaches ``__torch_dispatch__``, with the class as one that wraps a plain
+  tensor of the memory. An operation whose schema says that it writes the tensor is refused before
+  it runs; all others compute with the plain tensor. A result that has its memory is again a
+  ReadOnlyTensor, every other result is plain.
+- What torch's C++ code reads from the object itself is a second storage of the same memory, which
+  torch has been told not to give out for writing. So ``y.data = x`` and ``y.set_(storage)`` make
+  no tensor that can be written, and code that only has the object cannot take its address.
+
+Methods that have no operation behind them (``numpy``, ``tolist``, ``data_ptr``, …) are here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import torch
+
+from bridge.at.readonly_guard import read_only
+from bridge.at.tensor import Tensor as AtTensor
+from bridge.exchange.import_tensor import import_tensor
+from bridge.exchange.torch_writes import written
+
+__all__ = ["ReadOnlyStorage", "ReadOnlyTensor", "guarded"]
+
+# An integer of each size, for types that torch's DLPack lacks.
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
+# Operations that give their first argument the memory of another.
+_TAKING_MEMORY = ("aten::set_", "aten::set", "aten::set_data")
+_protect = getattr(torch._C, "_set_throw_on_mutable_data_ptr", None)
+
+
+def guarded(tensor: torch.Tensor) -> ReadOnlyTensor:
+    """Return a ReadOnlyTensor of the memory of a plain tensor, which nobody else may write by."""
+    return tensor if isinstance(tensor, ReadOnlyTensor) else ReadOnlyTensor(tensor)
+
+
+def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
+    raise read_only()
+
+
+class ReadOnlyTensor(torch.Tensor):
+    """A torch tensor on memory that is read-only: what would write it raises EnforceNotMet.
+
+    Views are read-only too, results are plain tensors, and so are copies by ``copy.deepcopy`` and
+    pickle. ``numpy()`` is a read-only array.
+    """
+
+    _plain: torch.Tensor
+    _is_read_only = True  # for bridge.exchange.import_tensor
+
+    @staticmethod
+    def __new__(cls, plain: torch.Tensor) -> ReadOnlyTensor:
+        if type(plain) is not torch.Tensor:  # torch.compile's, without memory
+            return torch.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined, no-any-return]
+                cls,
+                plain.size(),
+                strides=plain.stride(),
+                storage_offset=plain.storage_offset(),
+                dtype=plain.dtype,
+                layout=plain.layout,
+                device=plain.device,
+            )
+        made: ReadOnlyTensor = torch.Tensor._make_subclass(cls, _of_protected_storage(plain))
+        return made
+
+    def __init__(self, plain: torch.Tensor) -> None:
+        super().__init__()
+        self._plain = plain
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        for given in written(func, args, kwargs):
+            if isinstance(given, cls):
+                raise read_only()
+        sources: list[ReadOnlyTensor] = []
+        plain_args = _replaced(args, _collector(sources))
+        plain_kwargs = {name: _replaced(x, _collector(sources)) for name, x in kwargs.items()}
+        schema = getattr(func, "_schema", None)
+        if schema is not None and schema.name in _TAKING_MEMORY:
+            raise read_only()
+        out = func(*plain_args, **plain_kwargs)
+        if _is_sparse(out):  # which may have the memory as its values
+            plain_args = _replaced(plain_args, torch.clone)
+            out = func(*plain_args, **_replaced(plain_kwargs, torch.clone))
+        return _replaced(out, lambda result: _as_view(result, sources))
+
+    def __tensor_flatten__(self) -> tuple[list[str], None]:
+        return ["_plain"], None
+
+    @staticmethod
+    def __tensor_unflatten__(
+        inner: dict[str, Any], context: None, outer_size: Any, outer_stride: Any
+    ) -> ReadOnlyTensor:
+        return ReadOnlyTensor(inner["_plain"])
+
+    # What reads the memory without an operation.
+
+    @property
+    def data(self) -> torch.Tensor:  # type: ignore[override]
+        """The same memory, detached. Setting it makes this a plain tensor of other memory."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: torch.Tensor) -> None:
+        # (as Module.to does; nothing is written)
+        made = value.detach()
+        made = (
+            torch.nn.Parameter(made, requires_grad=self.requires_grad)
+            if getattr(self, "_is_param", False)
+            else made.requires_grad_(self.requires_grad)
+        )
+        if self.grad is not None and made.requires_grad:
+            made.grad = self.grad.to(made)
+        try:
+            torch.utils.swap_tensors(self, made)
+        except RuntimeError as error:
+            raise read_only() from error
+
+    def data_ptr(self) -> int:
+        """Return the address of the first element; nothing may be written there."""
+        return self._plain.data_ptr()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """Return a read-only NumPy array of the memory. `force`: as in torch."""
+        if self.requires_grad and not force:
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                "instead."
+            )
+        if self.device.type != "cpu":
+            return self._plain.numpy(force=force)  # a copy, or torch's error
+        return AtTensor._wrap(import_tensor(self.detach())).numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Return a NumPy array; read-only unless it is a copy."""
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError("Another dtype needs a copy. Allow it with copy=None.")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists."""
+        return self._plain.tolist()
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        """Return a DLPack capsule that says read-only; raise BufferError where it could not."""
+        return AtTensor._wrap(import_tensor(self)).__dlpack__(**kwargs)
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        """The interface of CUDA arrays, read-only."""
+        return AtTensor._wrap(import_tensor(self)).__cuda_array_interface__
+
+    def untyped_storage(self) -> torch.UntypedStorage:
+        """Return the storage, for reading."""
+        storage = torch._C.TensorBase.untyped_storage(self)
+        if type(storage) is torch.UntypedStorage and type(self._plain) is torch.Tensor:
+            storage._plain = self._plain.untyped_storage()  # type: ignore[attr-defined]
+            storage.__class__ = ReadOnlyStorage
+        return storage
+
+    def _typed_storage(self) -> Any:
+        storage = torch.storage.TypedStorage(
+            wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True
+        )
+        storage.__class__ = ReadOnlyTypedStorage
+        return storage
+
+    def storage(self) -> Any:
+        """Return the storage with elements of the tensor's type, for reading."""
+        return self._typed_storage()
+
+    def is_shared(self) -> bool:
+        """Return whether the memory is shared with other processes."""
+        return self._plain.is_shared()
+
+    def __format__(self, spec: str) -> str:
+        return self._plain.__format__(spec)
+
+    # Copies, which may be written.
+
+    def _copied(self) -> torch.Tensor:
+        copied = self._plain.clone()
+        if getattr(self, "_is_param", False):
+            return torch.nn.Parameter(copied, requires_grad=self.requires_grad)
+        return copied.requires_grad_(self.requires_grad)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._copied().__reduce_ex__(protocol)
+
+    def __deepcopy__(self, memo: Any) -> torch.Tensor:  # type: ignore[override]
+        copied = memo[id(self)] = self._copied()
+        return copied
+
+    def __copy__(self) -> ReadOnlyTensor:
+        made = ReadOnlyTensor(self._plain)
+        made.requires_grad_(self.requires_grad)
+        return made
+
+
+class ReadOnlyStorage(torch.UntypedStorage):
+    """The storage of a ReadOnlyTensor, for reading; what would write it raises EnforceNotMet."""
+
+    _plain: torch.UntypedStorage
+
+    def untyped(self) -> ReadOnlyStorage:
+        """Return the same object."""
+        return self
+
+
+class ReadOnlyTypedStorage(torch.storage.TypedStorage):
+    """The same with elements of a type."""
+
+
+def _delegate(name: str) -> Any:
+    inherited = getattr(torch.UntypedStorage, name)
+    if not callable(inherited):
+        return property(lambda self: getattr(self._plain, name))
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self._plain, name)(*args, **kwargs)
+
+    method.__name__, method.__doc__ = name, inherited.__doc__
+    return method
+
+
+def _is_writing(name: str) -> bool:
+    """Return whether a method of a tensor or storage works in place, by its name."""
+    return (name.endswith("_") and not name.endswith("__")) or name in _WRITING
+
+
+_WRITING = frozenset(
+    f"__{name}__"
+    for name in (
+        "iadd iand idiv ifloordiv ilshift imod imul ior ipow irshift isub itruediv ixor setitem "
+        "setstate delitem"
+    ).split()
+) | {"byteswap", "_byteswap", "_set_cdata", "_set_from_file", "_share_fd_cpu_"}
+_OF_THE_CLASS = ("untyped", "from_buffer", "from_file")
+
+# (methods refuse what an operation would refuse as well: those without an operation, and arguments
+# that do not fit)
+for _name in dir(torch.Tensor):
+    if _is_writing(_name) and _name != "requires_grad_":
+        setattr(ReadOnlyTensor, _name, _refuse)
+for _name in dir(torch.storage.TypedStorage):
+    if _is_writing(_name):
+        setattr(ReadOnlyTypedStorage, _name, _refuse)
+for _name in dir(torch.UntypedStorage):
+    if _is_writing(_name):
+        setattr(ReadOnlyStorage, _name, _refuse)
+    elif _name in ("__len__", "__getitem__", "__reduce__", "__deepcopy__", "__copy__") or (
+        not _name.startswith("_") and _name not in _OF_THE_CLASS
+    ):
+        setattr(ReadOnlyStorage, _name, _delegate(_name))
+
+
+def _of_protected_storage(plain: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of the same memory in a storage that torch does not give out for writing."""
+    bits = plain
+    with torch.inference_mode(False):
+        try:
+            capsule = torch.utils.dlpack.to_dlpack(bits)
+        except (BufferError, RuntimeError):
+            bits = plain.view(_BITS[plain.itemsize])
+            capsule = torch.utils.dlpack.to_dlpack(bits)
+        tensor: torch.Tensor = torch.utils.dlpack.from_dlpack(capsule)
+        tensor = tensor if bits is plain else tensor.view(plain.dtype)
+    if _protect is not None:
+        _protect(tensor)
+    return tensor
+
+
+def _replaced(x: Any, function: Any) -> Any:
+    """Return `x` with `function` applied to each tensor in it."""
+    if isinstance(x, torch.Tensor):
+        return function(x)
+    if type(x) is list or type(x) is tuple:
+        return type(x)(_replaced(item, function) for item in x)
+    if isinstance(x, tuple) and hasattr(type(x), "n_fields"):  # one of torch.return_types
+        return type(x)([_replaced(item, function) for item in x])  # type: ignore[call-arg]
+    return x
+
+
+def _collector(sources: list[ReadOnlyTensor]) -> Any:
+    """Return a function that returns the plain tensor of a ReadOnlyTensor, and lists that."""
+
+    def plain(tensor: torch.Tensor) -> torch.Tensor:
+        if not isinstance(tensor, ReadOnlyTensor):
+            return tensor
+        sources.append(tensor)
+        return tensor._plain
+
+    return plain
+
+
+def _is_sparse(out: Any) -> bool:
+    return isinstance(out, torch.Tensor) and out.layout is not torch.strided
+
+
+def _has_memory_of(result: torch.Tensor, plain: torch.Tensor) -> bool:
+    return result.layout is torch.strided and torch._C._is_alias_of(result, plain)
+
+
+def _as_view(result: torch.Tensor, sources: list[ReadOnlyTensor]) -> torch.Tensor:
+    """Return `result`, as a ReadOnlyTensor if it has the memory of one of `sources`."""
+    for source in sources:
+        if result is source._plain:
+            return source
+        if _has_memory_of(result, source._plain):
+            if result.is_conj() or result.is_neg():
+                return result.resolve_conj().resolve_neg()
+            return ReadOnlyTensor(result)
+    return result

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+def convert_one(
+    x: Any, name: str, copy: bool | None, writable: bool = False, readonly: bool = False
+) -> Any: ...

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
+from typing import Any
+
+def convert_tree(
+    tree: Any,
+    name: str,
+    call: str,
+    target: str,
+    copy: bool | None,
+    writable: bool,
+    readonly: bool,
+    export: Callable[[Any, bool | None], Any] | None = None,
+) -> Any: ...
