@@ -24,25 +24,76 @@ def asarray(
     device: DeviceLike | None = None,
     copy: bool | None = None,
 ) -> AtTensor: ...
+@overload
 def to_torch(
-    x: TensorLike, *, copy: bool | None = None, writable: bool = False
+    x: TensorLike, *, copy: bool | None = None, writable: bool = False, readonly: bool = False
 ) -> torch.Tensor: ...
+@overload
+def to_torch(
+    x: Any, *, copy: bool | None = None, writable: bool = False, readonly: bool = False
+) -> Any: ...
+@overload
 def to_numpy(x: TensorLike, *, copy: bool | None = None) -> np.ndarray[Any, Any]: ...
+@overload
+def to_numpy(x: Any, *, copy: bool | None = None) -> Any: ...
+@overload
 def to_jax(x: TensorLike, *, copy: bool | None = None) -> jax.Array: ...
+@overload
+def to_jax(x: Any, *, copy: bool | None = None) -> Any: ...
+@overload
 def to_tensorflow(x: TensorLike, *, copy: bool | None = None) -> tf.Tensor: ...
+@overload
+def to_tensorflow(x: Any, *, copy: bool | None = None) -> Any: ...
+@overload
 def to_cupy(x: TensorLike, *, copy: bool | None = None) -> cupy.ndarray: ...
 @overload
-def convert(x: TensorLike, to: Literal["torch"], *, copy: bool | None = None) -> torch.Tensor: ...
+def to_cupy(x: Any, *, copy: bool | None = None) -> Any: ...
 @overload
 def convert(
-    x: TensorLike, to: Literal["numpy"], *, copy: bool | None = None
+    x: TensorLike,
+    to: Literal["torch"],
+    *,
+    copy: bool | None = None,
+    writable: bool = False,
+    readonly: bool = False,
+) -> torch.Tensor: ...
+@overload
+def convert(
+    x: TensorLike,
+    to: Literal["numpy"],
+    *,
+    copy: bool | None = None,
+    writable: bool = False,
+    readonly: bool = False,
 ) -> np.ndarray[Any, Any]: ...
 @overload
-def convert(x: TensorLike, to: Literal["at"], *, copy: bool | None = None) -> AtTensor: ...
+def convert(
+    x: TensorLike,
+    to: Literal["at"],
+    *,
+    copy: bool | None = None,
+    writable: bool = False,
+    readonly: bool = False,
+) -> AtTensor: ...
 @overload
-def convert(x: TensorLike, to: Literal["caffe2"], *, copy: bool | None = None) -> Caffe2Tensor: ...
+def convert(
+    x: TensorLike,
+    to: Literal["caffe2"],
+    *,
+    copy: bool | None = None,
+    writable: bool = False,
+    readonly: bool = False,
+) -> Caffe2Tensor: ...
 @overload
-def convert(x: TensorLike, to: str, *, copy: bool | None = None) -> Any: ...
+def convert(
+    x: Any,
+    to: str | None = None,
+    *,
+    like: Any = None,
+    copy: bool | None = None,
+    writable: bool = False,
+    readonly: bool = False,
+) -> Any: ...
 def register(
     name: str,
     *,

@@ -55,6 +55,7 @@ class ReadOnlyTensor(torch.Tensor):
 
     @staticmethod
     def __new__(cls, plain: torch.Tensor) -> ReadOnlyTensor:
+        """Return a tensor of the memory of `plain`, a plain tensor."""
         if type(plain) is not torch.Tensor:  # torch.compile's, without memory
             return torch.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined, no-any-return]
                 cls,
@@ -75,9 +76,7 @@ class ReadOnlyTensor(torch.Tensor):
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     @classmethod
-    def __torch_dispatch__(
-        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         for given in written(func, args, kwargs):
             if isinstance(given, cls):
@@ -242,12 +241,13 @@ def _is_writing(name: str) -> bool:
 
 
 _WRITING = frozenset(
-    f"__{name}__"
-    for name in (
-        "iadd iand idiv ifloordiv ilshift imod imul ior ipow irshift isub itruediv ixor setitem "
-        "setstate delitem"
-    ).split()
-) | {"byteswap", "_byteswap", "_set_cdata", "_set_from_file", "_share_fd_cpu_"}
+    {
+        *("__iadd__", "__iand__", "__idiv__", "__ifloordiv__", "__ilshift__", "__imod__"),
+        *("__imul__", "__ior__", "__ipow__", "__irshift__", "__isub__", "__itruediv__"),
+        *("__ixor__", "__setitem__", "__setstate__", "__delitem__"),
+        *("byteswap", "_byteswap", "_set_cdata", "_set_from_file", "_share_fd_cpu_"),
+    }
+)
 _OF_THE_CLASS = ("untyped", "from_buffer", "from_file")
 
 # (methods refuse what an operation would refuse as well: those without an operation, and arguments

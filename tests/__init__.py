@@ -5,7 +5,7 @@
 - _version: test_docstrings
 - lazy: test_import
 - library_export: libraries/test_libraries
-- python_values: test_front
+- python_values, single: test_front
 - typing: test_docstrings
 - *: test_architecture, test_caffe2_checkpoint, test_docstrings, test_errors, test_examples,
   test_import, test_mirror, test_out_of_memory, test_readme, test_readme_table, test_threads

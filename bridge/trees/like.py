@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["convert_like"]
 
 
-def convert_like(
-    x: Any, like: Any, copy: bool | None, writable: bool, readonly: bool
-) -> Any:
+def convert_like(x: Any, like: Any, copy: bool | None, writable: bool, readonly: bool) -> Any:
     """Return `x`, a tensor or a tree, as the library of `like`, on its device."""
     name, adapter = _library_of(like)
     if is_torch_tensor(like):
@@ -89,9 +87,7 @@ def _to_torch_device(
     return export
 
 
-def _to_device(
-    name: str, adapter: Adapter | None, like: Any
-) -> Callable[[Any, bool | None], Any]:
+def _to_device(name: str, adapter: Adapter | None, like: Any) -> Callable[[Any, bool | None], Any]:
     device = Device("cpu") if name == "numpy" else _device_of(like)
     place = None if adapter is None else adapter.placer
 
