@@ -13,7 +13,7 @@ never from those above; ``tests/test_architecture.py`` checks it. The layers, lo
     caffe2.proto caffe2.base caffe2.tensor caffe2.blobs caffe2.files caffe2.definitions
     caffe2.gradients caffe2.nets caffe2.execution caffe2.operators caffe2.workspaces
     caffe2.modules caffe2.conversion caffe2.models caffe2.tasks caffe2.legacy caffe2.* caffe2
-    see single trees front tf integrations bridge shell __main__
+    see single trees front functions tf integrations bridge shell __main__
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         to_tensorflow,
         to_torch,
     )
+    from bridge.functions import wrap
 
 __all__ = [
     "__version__",
@@ -60,6 +61,7 @@ __all__ = [
     "to_numpy",
     "to_tensorflow",
     "to_torch",
+    "wrap",
 ]
 
 _integrations.prepare()
@@ -75,6 +77,7 @@ __getattr__, __dir__ = lazily(
             "asarray audit convert explain from_dlpack no_copy register shares_memory to_cupy "
             "to_jax to_numpy to_tensorflow to_torch"
         ),
+        "bridge.functions": "wrap",
         "bridge.tf": "tf",
     },
 )

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CuPy inside: values without gradients."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from bridge.functions.inside import numpy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+__all__ = ["Inside"]
+
+
+class Inside(numpy.Inside):
+    """A function of CuPy arrays."""
+
+    @staticmethod
+    def arrive(x: Any, library: str, keep: bool = False) -> Any:
+        """Return a CuPy array of the memory of `x`; of host memory a copy."""
+        from bridge.front import to_cupy
+
+        if library in ("torch", "paddle"):
+            x = x.detach()
+        return to_cupy(x)
+
+    def restored(self, state: bytes) -> AbstractContextManager[None]:
+        return nullcontext()

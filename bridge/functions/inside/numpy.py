@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy inside: values without gradients."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import numpy
+
+from bridge.functions.call import Results
+from bridge.functions.inside.zeros import outline_on_zeros
+from bridge.functions.outcome import Outcome, Spec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from bridge.functions.call import Call
+
+__all__ = ["Inside"]
+
+
+class Inside:
+    """A function of NumPy arrays."""
+
+    own = False
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    @staticmethod
+    def arrive(x: Any, library: str, keep: bool = False) -> Any:
+        """Return a NumPy array of the memory of `x`; not writable for JAX and TensorFlow."""
+        from bridge.front import to_numpy
+
+        if library == "torch":
+            x = x.detach()
+        elif library == "paddle" and not x.stop_gradient:
+            x = x.detach()
+        return to_numpy(x)
+
+    @staticmethod
+    def is_floating(tensor: Any) -> bool:
+        return tensor.dtype.kind == "f" or "float" in tensor.dtype.name
+
+    @staticmethod
+    def is_complex(tensor: Any) -> bool:
+        return bool(tensor.dtype.kind == "c")
+
+    def run(self, call: Call, tensors: list[Any]) -> Outcome:
+        args, kwargs = call.arguments(tensors)
+        results, found = Results.of(self.function(*args, **kwargs))
+        return Outcome(results, found)
+
+    def outline(self, call: Call, specs: list[Any]) -> tuple[Results, list[Spec]]:
+        return outline_on_zeros(self, call, specs)
+
+    def random_state(self) -> bytes:
+        """Return b"": nothing is run again."""
+        return b""
+
+    @contextmanager
+    def restored(self, state: bytes) -> Iterator[None]:
+        """Run with the random numbers of NumPy's global generator as they are now."""
+        now = numpy.random.get_state()
+        try:
+            yield
+        finally:
+            numpy.random.set_state(now)
