@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["Call", "Results", "is_result"]
+__all__ = ["Call", "Results", "Static", "is_result"]
 
 
 class Call:
@@ -53,6 +53,50 @@ class Call:
         ]
         args, kwargs = self.structure.rebuild(leaves)
         return args, kwargs
+
+    def static(self) -> Static:
+        """Return the arguments without the tensors, as a key."""
+        return Static(self.structure, self.places, self.leaves)
+
+    def bare(self) -> Call:
+        """Return the call without the caller's tensors, to be kept."""
+        bare = object.__new__(Call)
+        bare.structure, bare.leaves, bare.places = self.structure, self.leaves, self.places
+        bare.tensors, bare.libraries = [], self.libraries
+        return bare
+
+
+class Static:
+    """The arguments of a call without its tensors: equal if a traced function would be the same."""
+
+    __slots__ = ("hashed", "leaves", "places", "structure", "types")
+
+    def __init__(self, structure: Any, places: tuple[int, ...], leaves: list[Any]) -> None:
+        self.structure = structure
+        self.places = places
+        self.leaves = leaves
+        self.types = tuple([type(leaf) for leaf in leaves])
+        self.hashed: int | None = None
+
+    def __hash__(self) -> int:
+        if self.hashed is None:
+            self.hashed = hash((self.structure, self.places, tuple(self.leaves)))
+        return self.hashed
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Static)
+            and self.places == other.places
+            and self.types == other.types
+            and self.structure == other.structure
+            and all(map(_is_same, self.leaves, other.leaves))
+        )
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if type(one) is float or type(one) is complex:
+        return repr(one) == repr(other)     # tells 0.0 from -0.0, and nan is nan
+    return one is other or bool(one == other)
 
 
 class Results:

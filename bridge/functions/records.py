@@ -66,6 +66,11 @@ class Records:
                 del self._kept[next(iter(self._kept))]
         return numpy.frombuffer(number.to_bytes(_NUMBER, "little") + state, numpy.uint8)
 
+    @staticmethod
+    def size(state: bytes) -> int:
+        """Return the number of bytes of a token that `keep` makes."""
+        return _NUMBER + len(state)
+
     def drop_used(self) -> None:
         """Drop the nodes that were used and are kept for their bytes' sake."""
         with self._lock:

@@ -14,12 +14,16 @@ Such a file has a class `Inside`. It takes the function, and has:
   `specs` has a `Spec` for each tensor that has no values yet, and the library's own tensor for
   any other.
 - ``random_state()``, ``restored(state)``: the state of the random numbers as bytes of a fixed
-  length, b"" if there is none, and a context with that state.
+  length (b"": none is needed; None: not known), and a context with that state.
+
+`load` adds ``records`` and ``outlines``, which `bridge.functions.traced` uses.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+
+from bridge.functions.records import Records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,4 +46,7 @@ def load(library: str, function: Callable[..., Any]) -> Any:
         raise ImportError(
             f"The function is written for {library}, which cannot be imported: {error}"
         ) from error
-    return module.Inside(function)
+    loaded = module.Inside(function)
+    loaded.records = Records()
+    loaded.outlines = {}
+    return loaded

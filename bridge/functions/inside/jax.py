@@ -16,7 +16,7 @@ import jax
 import jax.numpy
 import numpy
 
-from bridge.functions.call import Results
+from bridge.functions.call import Results, Static
 from bridge.functions.outcome import Outcome, Spec
 from bridge.functions.trees import flatten
 
@@ -49,39 +49,6 @@ def _is_floating(x: Any) -> bool:
 
 def _is_array(x: Any) -> bool:
     return isinstance(x, (jax.Array, numpy.ndarray, numpy.generic))
-
-
-class _Key:
-    """The arguments of a call without its arrays: equal if the traced function is the same."""
-
-    __slots__ = ("hashed", "leaves", "places", "structure", "types")
-
-    def __init__(self, structure: Any, places: tuple[int, ...], leaves: list[Any]) -> None:
-        self.structure = structure
-        self.places = places
-        self.leaves = leaves
-        self.types = tuple([type(leaf) for leaf in leaves])
-        self.hashed: int | None = None
-
-    def __hash__(self) -> int:
-        if self.hashed is None:
-            self.hashed = hash((self.structure, self.places, tuple(self.leaves)))
-        return self.hashed
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, _Key)
-            and self.places == other.places
-            and self.types == other.types
-            and self.structure == other.structure
-            and all(map(_is_same, self.leaves, other.leaves))
-        )
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    if type(one) is float or type(one) is complex:
-        return repr(one) == repr(other)     # tells 0.0 from -0.0, and nan is nan
-    return one is other or bool(one == other)
 
 
 class _Traced:
@@ -224,7 +191,7 @@ class Inside:
     def is_complex(tensor: Any) -> bool:
         return bool(jax.numpy.issubdtype(tensor.dtype, jax.numpy.complexfloating))
 
-    def _traced(self, key: _Key, *arrays: Any) -> _Traced:
+    def _traced(self, key: Static, *arrays: Any) -> _Traced:
         leaves = [
             leaf if place < 0 else arrays[place]
             for leaf, place in zip(key.leaves, key.places, strict=True)
@@ -233,16 +200,16 @@ class Inside:
         results, found = Results.of(self.function(*args, **kwargs), _is_array)
         return _Traced(found, results)
 
-    def _key(self, call: Call, arrays: list[Any]) -> tuple[_Key, list[Any]]:
+    def _key(self, call: Call, arrays: list[Any]) -> tuple[Static, list[Any]]:
         """Return the static part of a call, and all that is traced."""
         if self._jit is None or all(place >= 0 for place in call.places):
-            return _Key(call.structure, call.places, call.leaves), arrays
+            return Static(call.structure, call.places, call.leaves), arrays
         arrays, leaves, places = list(arrays), list(call.leaves), list(call.places)
         for number in self._traced_numbers(call):
             places[number] = len(arrays)
             arrays.append(leaves[number])
             leaves[number] = None
-        return _Key(call.structure, tuple(places), leaves), arrays
+        return Static(call.structure, tuple(places), leaves), arrays
 
     def _traced_numbers(self, call: Call) -> Iterator[int]:
         """Yield the leaves that are numbers, of arguments that the function does not make static."""
