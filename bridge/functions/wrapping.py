@@ -54,6 +54,8 @@ def wrap(
     def call(*args: Any, **kwargs: Any) -> Any:
         return wrapped.call(args, kwargs)
 
+    # for TensorFlow's AutoGraph, which otherwise converts all that `call` calls
+    vars(call)["autograph_info__"] = {}
     return call
 
 
@@ -116,7 +118,7 @@ class _Wrapped:
             for x, library in zip(call.tensors, call.libraries, strict=True)
         ]
         args, kwargs = call.arguments(tensors)
-        results, found = Results.of(self.function(*args, **kwargs))
+        results, found = Results.of(self._inside.direct(*args, **kwargs))
         return results.rebuild(
             [
                 x if library_of(x) == self.library else self._inside.arrive(x, "", True)

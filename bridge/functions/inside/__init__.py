@@ -3,6 +3,7 @@
 
 Such a file has a class `Inside`. It takes the function, and has:
 
+- ``direct(*args, **kwargs)``: the function, called for a caller of the same library.
 - ``arrive(x, library, keep)``: the library's own tensor of `x`, a tensor of `library`, shared if it
   can be. `keep`: what the caller may change before the backward pass is copied.
 - ``own``: whether nothing else has the memory of its results and gradients.

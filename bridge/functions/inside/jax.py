@@ -180,6 +180,7 @@ class Inside:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
+        self.direct = function
         # of a jax.jit function; without it all that is no tensor is static
         self._jit = getattr(function, "_jit_info", None)
         self._trace = jax.jit(self._traced, static_argnums=0)

@@ -28,6 +28,7 @@ class Inside:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
+        self.direct = function
 
     @staticmethod
     def arrive(x: Any, library: str, keep: bool = False) -> Any:

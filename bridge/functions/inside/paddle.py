@@ -84,6 +84,7 @@ class Inside:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
+        self.direct = function
 
     arrive = staticmethod(arrive)
 

@@ -74,6 +74,13 @@ class Inside:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
+    def direct(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function; in a graph, as AutoGraph converts it."""
+        if tf.executing_eagerly():
+            return self.function(*args, **kwargs)
+        status = tf.__internal__.autograph.control_status_ctx()
+        return tf.__internal__.autograph.tf_convert(self.function, status)(*args, **kwargs)
+
     arrive = staticmethod(arrive)
 
     @staticmethod

@@ -81,6 +81,7 @@ class Inside:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
+        self.direct = function
 
     arrive = staticmethod(arrive)
 
@@ -116,7 +117,11 @@ class Inside:
         )
 
     def outline(self, call: Call, specs: list[Any]) -> tuple[Results, list[Spec]]:
-        from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+        from torch._subclasses.fake_tensor import (
+            DataDependentOutputException,
+            DynamicOutputShapeException,
+            FakeTensorMode,
+        )
 
         with self.restored(self.random_state()):
             try:
@@ -127,6 +132,11 @@ class Inside:
                     ]
             except DataDependentOutputException:
                 return outline_on_zeros(self, call, specs)
+            except DynamicOutputShapeException as error:
+                raise ValueError(
+                    f"The shape of a result depends on values, by {error}. Under jit and vmap, and "
+                    "in tf.function, shapes may not."
+                ) from error
 
     def random_state(self) -> bytes:
         state = torch.get_rng_state().numpy().tobytes()
