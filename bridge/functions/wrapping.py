@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import wraps
 
 from bridge.exchange.registry import exporting_names
@@ -52,7 +53,10 @@ def wrap(
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return wrapped.call(args, kwargs)
+        dynamo = sys.modules.get("torch._dynamo")
+        if dynamo is None:
+            return wrapped.call(args, kwargs)
+        return wrapped.uncompiled(dynamo)(args, kwargs)
 
     # for TensorFlow's AutoGraph, which otherwise converts all that `call` calls
     vars(call)["autograph_info__"] = {}
@@ -72,6 +76,13 @@ class _Wrapped:
         self.library = library
         self.returns = returns
         self._inside: Any = None
+        self._uncompiled: Any = None
+
+    def uncompiled(self, dynamo: Any) -> Callable[..., Any]:
+        """Return `call` for where ``torch.compile`` may be at work: its graph breaks there."""
+        if self._uncompiled is None:
+            self._uncompiled = dynamo.disable(self.call)
+        return self._uncompiled  # type: ignore[no-any-return]
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = Call(args, kwargs)

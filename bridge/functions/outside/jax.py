@@ -146,6 +146,8 @@ def _zero_tangent(x: Any) -> Any:
 
 
 def _applied(operation: Operation, recorded: bool, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    # (Python's numbers come as objects of JAX that are not arrays)
+    inputs = tuple([x if isinstance(x, jax.Array) else jax.numpy.asarray(x) for x in inputs])
     if not any(isinstance(x, jax.core.Tracer) for x in inputs):
         return tuple(_at_once(operation, recorded, inputs))
     specs = [

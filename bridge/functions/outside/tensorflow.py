@@ -30,17 +30,32 @@ DETACH = "tf.stop_gradient(x), TensorFlow's detach(), outside of tf.function"
 ALWAYS = True
 try:
     from tensorflow.python.eager.record import should_record_backprop as _is_watched
-except ImportError:     # all that a tape may watch is recorded
+    from tensorflow.python.eager.forwardprop_util import pack_tangents
+except ImportError:  # all that a tape may watch is recorded
 
     def _is_watched(tensors: Any) -> bool:
         return True
 
+    pack_tangents = None
+
+
+def _tangents(tensors: Any) -> bool:
+    """Return whether a tensor has a tangent of a tf.autodiff.ForwardAccumulator."""
+    return pack_tangents is not None and len(pack_tangents(tensors).tangents) > 0
+
 
 def is_tracked(x: Any) -> bool:
-    """Return whether a tape watches `x`, or `x` is symbolic."""
+    """Return whether a tape watches `x`, or `x` is symbolic.
+
+    Raises BufferError: it has a tangent of forward mode.
+    """
     if isinstance(x, tf.Variable):
         x = tf.convert_to_tensor(x)
-    return not _is_eager(x) or bool(_is_watched([x]))
+    if not _is_eager(x):
+        return True
+    if _tangents([x]):
+        raise crossing.drop_error("tensorflow", "forward mode does not cross libraries", DETACH)
+    return bool(_is_watched([x]))
 
 
 def is_differentiated(x: Any) -> bool:
@@ -206,17 +221,20 @@ def _given_in_graph(upstream: Any) -> tuple[list[bool], list[Any]]:
 
 
 def _called_by_graph(operation: Operation, recorded: bool, inputs: list[Any]) -> list[Any]:
-    specs = operation.specs([_spec(x) for x in inputs])
-    known = all(x.shape.is_fully_defined() for x in inputs)
-    shapes = [spec.shape if known else None for spec in specs]
-    types = [tf.dtypes.as_dtype(spec.dtype) for spec in specs]
+    if isinstance(operation, Pull):
+        asked = [inputs[operation.of.floats[number]] for number in operation.wanted]
+        shapes, types = [x.shape for x in asked], [x.dtype for x in asked]
+    else:
+        specs = operation.specs([_spec(x) for x in inputs])
+        known = all(x.shape.is_fully_defined() for x in inputs)
+        shapes = [tf.TensorShape(x.shape if known else [None] * len(x.shape)) for x in specs]
+        types = [tf.dtypes.as_dtype(x.dtype) for x in specs]
     host = partial(_called_back, operation, recorded, types, shapes)
     results = list(tf.py_function(host, inputs, [*types, tf.uint8] if recorded else types))
     if recorded:
         shapes = [*shapes, (operation.inside.records.size(b""),)]
     for result, shape in zip(results, shapes, strict=True):
-        if shape is not None:
-            result.set_shape(shape)
+        result.set_shape(shape)
     return results
 
 
@@ -245,11 +263,11 @@ def _called_back(
     else:
         found = operation.run(tensors)
     results = []
-    for number, (x, dtype, shape) in enumerate(zip(found, types, shapes, strict=True)):
+    for number, (x, dtype, shape) in enumerate(zip(found, types, shapes, strict=False)):
         if x is None:
             x = _zeros(operation, number, inputs)
         result = x if tf.is_tensor(x) else crossing.deliver(x, "tensorflow", inside.own)
-        if result.dtype != dtype or (shape is not None and tuple(result.shape) != tuple(shape)):
+        if result.dtype != dtype or not shape.is_compatible_with(result.shape):
             raise ValueError(
                 f"The function returned a tensor of {result.dtype.name} with the shape "
                 f"{result.shape}, and {dtype.name} with the shape {shape} when its shapes were "

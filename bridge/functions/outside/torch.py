@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import torch
+from torch.autograd import forward_ad
 
 from bridge.functions import crossing
 
@@ -23,7 +24,12 @@ ALWAYS = False
 
 
 def is_tracked(x: Any) -> bool:
-    """Return whether autograd asks for a gradient of `x`."""
+    """Return whether autograd asks for a gradient of `x`.
+
+    Raises BufferError: it has a tangent of forward mode.
+    """
+    if forward_ad._current_level >= 0 and forward_ad.unpack_dual(x).tangent is not None:
+        raise crossing.drop_error("torch", "forward mode does not cross libraries", DETACH)
     return bool(x.requires_grad) and torch.is_grad_enabled()
 
 
