@@ -95,7 +95,7 @@ class Static:
 
 def _is_same(one: Any, other: Any) -> bool:
     if type(one) is float or type(one) is complex:
-        return repr(one) == repr(other)     # tells 0.0 from -0.0, and nan is nan
+        return repr(one) == repr(other)  # tells 0.0 from -0.0, and nan is nan
     return one is other or bool(one == other)
 
 

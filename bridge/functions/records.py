@@ -31,7 +31,7 @@ _ALIGNMENT = 64
 _numbers = count(1)
 
 
-class _Token(numpy.ndarray):     # type: ignore[type-arg]
+class _Token(numpy.ndarray):
     """The bytes of a token, with the node."""
 
     node: Node

@@ -72,11 +72,12 @@ class Forward(Operation):
         return tensors
 
     def specs(self, inputs: list[Spec]) -> list[Spec]:
+        """Return the Spec of each result."""
         outlines = self.inside.outlines
-        key = (self.call.static(), tuple(inputs), tuple(self.symbols))
+        key: Any = (self.call.static(), tuple(inputs), tuple(self.symbols))
         try:
             found = outlines.get(key)
-        except TypeError:   # an argument that is no tensor cannot be hashed
+        except TypeError:  # an argument that is no tensor cannot be hashed
             found = key = None
         if found is None:
             found = self.inside.outline(self.call, self._tensors(inputs))
@@ -103,11 +104,13 @@ class Forward(Operation):
             )
 
     def run(self, inputs: list[Any]) -> list[Any]:
+        """Return the results for inputs of the library inside."""
         outcome = self.inside.run(self.call, self._tensors(inputs))
         self._check(outcome.results, outcome.tensors)
         return list(outcome.tensors)
 
     def record(self, inputs: list[Any]) -> tuple[list[Any], Node]:
+        """Return the results, and the node whose inputs are `floats`."""
         floats = [self.symbols[number] for number in self.floats]
         outcome = self.inside.record(self.call, self._tensors(inputs), floats)
         self._check(outcome.results, outcome.tensors)
@@ -130,14 +133,16 @@ class Pull(Operation):
         self.floats = [*of.floats, *range(first, self.count)]
 
     def is_token(self, number: int) -> bool:
+        """Return whether the input is a token."""
         return number == self.of.count or (number < self.of.count and self.of.is_token(number))
 
     def specs(self, inputs: list[Spec]) -> list[Spec]:
+        """Return the Spec of each result."""
         return [inputs[self.of.floats[number]] for number in self.wanted]
 
     def _node(self, inputs: list[Any]) -> Node:
         records, token = self.inside.records, inputs[self.of.count]
-        node = records.find(token)
+        node: Node | None = records.find(token)
         if node is not None:
             return node
         if self.inside.random_state() is None:
@@ -147,7 +152,8 @@ class Pull(Operation):
             )
         state = records.state(token)
         if not state:
-            return self.of.record(inputs[: self.of.count])[1]
+            repeated: Node = self.of.record(inputs[: self.of.count])[1]
+            return repeated
         with self.inside.restored(state):
             return self.of.record(inputs[: self.of.count])[1]
 
@@ -156,11 +162,15 @@ class Pull(Operation):
         return [next(following) if is_given else None for is_given in self.given]
 
     def run(self, inputs: list[Any]) -> list[Any]:
+        """Return the results for inputs of the library inside."""
         return self._node(inputs).pull(self._cotangents(inputs), self.wanted)
 
     def record(self, inputs: list[Any]) -> tuple[list[Any], Node]:
+        """Return the results, and the node whose inputs are `floats`."""
         gradients, node = self._node(inputs).pull_recorded(self._cotangents(inputs))
-        return [gradients[number] for number in self.wanted], _Selected(node, self.wanted, len(self.of.floats))
+        return [gradients[number] for number in self.wanted], _Selected(
+            node, self.wanted, len(self.of.floats)
+        )
 
 
 class _Selected:

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import contextmanager
 
 from bridge.functions.inside import numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
     from typing import Any
 
 __all__ = ["Inside"]
@@ -27,5 +27,7 @@ class Inside(numpy.Inside):
             x = x.detach()
         return to_cupy(x)
 
-    def restored(self, state: bytes) -> AbstractContextManager[None]:
-        return nullcontext()
+    @contextmanager
+    def restored(self, state: bytes | None) -> Iterator[None]:
+        """Run with the random numbers as they are, on the device."""
+        yield

@@ -32,6 +32,12 @@ __all__ = ["Inside"]
 _NUMBERS = (bool, int, float, complex)
 
 
+# (functions that JAX does not annotate)
+_wait: Any = jax.block_until_ready
+_effects_barrier: Any = jax.effects_barrier
+_shape: Any = jax.ShapeDtypeStruct
+
+
 def arrive(x: Any, library: str, keep: bool = False) -> Any:
     """Return a JAX array of the memory of `x`."""
     from bridge.front import to_jax
@@ -111,7 +117,7 @@ def _own(arrays: list[Any], others: Iterable[Any]) -> list[Any]:
     """Return `arrays`, with copies of those that have the memory of another or of `others`."""
     others = list(others)
     # (here other threads can have the GIL; asked for an address, JAX waits for the values with it)
-    jax.block_until_ready([arrays, others])
+    _wait([arrays, others])
     taken = {address for address in map(_address, others) if address}
     for number, array in enumerate(arrays):
         address = _address(array)
@@ -190,6 +196,7 @@ class Inside:
 
     @staticmethod
     def is_complex(tensor: Any) -> bool:
+        """Return whether its elements are complex."""
         return bool(jax.numpy.issubdtype(tensor.dtype, jax.numpy.complexfloating))
 
     def _traced(self, key: Static, *arrays: Any) -> _Traced:
@@ -213,7 +220,7 @@ class Inside:
         return Static(call.structure, tuple(places), leaves), arrays
 
     def _traced_numbers(self, call: Call) -> Iterator[int]:
-        """Yield the leaves that are numbers, of arguments that the function does not make static."""
+        """Yield the leaves that are numbers, of arguments that are not declared static."""
         args, kwargs = call.structure.rebuild(list(range(len(call.leaves))))
         assert self._jit is not None
         named = [*enumerate(args), *kwargs.items()]
@@ -226,23 +233,25 @@ class Inside:
                     yield number
 
     def run(self, call: Call, tensors: list[Any]) -> Outcome:
+        """Run the function; see `bridge.functions.inside`."""
         key, arrays = self._key(call, tensors)
         traced = self._trace(key, *arrays)
         if not traced.arrays:
-            jax.effects_barrier()
+            _effects_barrier()
         return Outcome(traced.results, _own(traced.arrays, arrays))
 
     def record(self, call: Call, tensors: list[Any], floats: list[int]) -> Outcome:
+        """Run the function and keep its derivatives; see `bridge.functions.inside`."""
         key, arrays = self._key(call, tensors)
         node = _Node(self._trace, key, tuple(floats), arrays)
         results, found, smooth = node.start()
         return Outcome(results, found, node, smooth)
 
     def outline(self, call: Call, specs: list[Any]) -> tuple[Results, list[Spec]]:
+        """Return what the function returns for shapes; see `bridge.functions.inside`."""
         key, arrays = self._key(call, specs)
         shapes = [
-            jax.ShapeDtypeStruct(x.shape, numpy.dtype(x.dtype)) if isinstance(x, Spec) else x
-            for x in arrays
+            _shape(x.shape, numpy.dtype(x.dtype)) if isinstance(x, Spec) else x for x in arrays
         ]
         traced = jax.eval_shape(partial(self._trace, key), *shapes)
         return traced.results, [Spec(tuple(x.shape), x.dtype.name) for x in traced.arrays]
@@ -253,4 +262,5 @@ class Inside:
 
     @contextmanager
     def restored(self, state: bytes) -> Iterator[None]:
+        """Return a context that changes nothing."""
         yield

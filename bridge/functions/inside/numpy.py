@@ -35,26 +35,28 @@ class Inside:
         """Return a NumPy array of the memory of `x`; not writable for JAX and TensorFlow."""
         from bridge.front import to_numpy
 
-        if library == "torch":
-            x = x.detach()
-        elif library == "paddle" and not x.stop_gradient:
+        if library in ("torch", "paddle"):
             x = x.detach()
         return to_numpy(x)
 
     @staticmethod
     def is_floating(tensor: Any) -> bool:
+        """Return whether its elements are real floating-point numbers."""
         return tensor.dtype.kind == "f" or "float" in tensor.dtype.name
 
     @staticmethod
     def is_complex(tensor: Any) -> bool:
+        """Return whether its elements are complex."""
         return bool(tensor.dtype.kind == "c")
 
     def run(self, call: Call, tensors: list[Any]) -> Outcome:
+        """Run the function; see `bridge.functions.inside`."""
         args, kwargs = call.arguments(tensors)
         results, found = Results.of(self.function(*args, **kwargs))
         return Outcome(results, found)
 
     def outline(self, call: Call, specs: list[Any]) -> tuple[Results, list[Spec]]:
+        """Return what the function returns for shapes; see `bridge.functions.inside`."""
         return outline_on_zeros(self, call, specs)
 
     def random_state(self) -> bytes:
@@ -62,7 +64,7 @@ class Inside:
         return b""
 
     @contextmanager
-    def restored(self, state: bytes) -> Iterator[None]:
+    def restored(self, state: bytes | None) -> Iterator[None]:
         """Run with the random numbers of NumPy's global generator as they are now."""
         now = numpy.random.get_state()
         try:

@@ -90,10 +90,12 @@ class Inside:
 
     @staticmethod
     def is_floating(tensor: Any) -> bool:
+        """Return whether its elements are real floating-point numbers."""
         return bool(tensor.is_floating_point())
 
     @staticmethod
     def is_complex(tensor: Any) -> bool:
+        """Return whether its elements are complex."""
         return bool(tensor.is_complex())
 
     def _called(self, call: Call, tensors: list[Any]) -> tuple[Results, list[Any]]:
@@ -102,10 +104,12 @@ class Inside:
         return results, [x if isinstance(x, paddle.Tensor) else arrive(x, "", True) for x in found]
 
     def run(self, call: Call, tensors: list[Any]) -> Outcome:
+        """Run the function; see `bridge.functions.inside`."""
         results, found = self._called(call, tensors)
         return Outcome(results, [x.detach() for x in found])
 
     def record(self, call: Call, tensors: list[Any], floats: list[int]) -> Outcome:
+        """Run the function and keep its derivatives; see `bridge.functions.inside`."""
         tensors = list(tensors)
         for number in floats:
             tensors[number] = _leaf(tensors[number])
@@ -119,6 +123,7 @@ class Inside:
         )
 
     def outline(self, call: Call, specs: list[Any]) -> tuple[Results, list[Spec]]:
+        """Return what the function returns for shapes; see `bridge.functions.inside`."""
         return outline_on_zeros(self, call, specs)
 
     def random_state(self) -> bytes | None:

@@ -85,10 +85,12 @@ class Inside:
 
     @staticmethod
     def is_floating(tensor: Any) -> bool:
+        """Return whether its elements are real floating-point numbers."""
         return bool(tensor.dtype.is_floating)
 
     @staticmethod
     def is_complex(tensor: Any) -> bool:
+        """Return whether its elements are complex."""
         return bool(tensor.dtype.is_complex)
 
     def _called(self, call: Call, tensors: list[Any]) -> tuple[Results, list[Any]]:
@@ -97,9 +99,11 @@ class Inside:
         return results, [tf.convert_to_tensor(x) for x in found]
 
     def run(self, call: Call, tensors: list[Any]) -> Outcome:
+        """Run the function; see `bridge.functions.inside`."""
         return Outcome(*self._called(call, tensors))
 
     def record(self, call: Call, tensors: list[Any], floats: list[int]) -> Outcome:
+        """Run the function and keep its derivatives; see `bridge.functions.inside`."""
         tensors = list(tensors)
         with tf.GradientTape(persistent=True) as tape:
             for number in floats:
@@ -112,6 +116,7 @@ class Inside:
         return Outcome(results, found, _Node(tape, inputs, found), gradients)
 
     def outline(self, call: Call, specs: list[Any]) -> tuple[Results, list[Spec]]:
+        """Return what the function returns for shapes; see `bridge.functions.inside`."""
         traced: list[Any] = []
 
         def of_symbols(*tensors: Any) -> list[Any]:
@@ -138,4 +143,5 @@ class Inside:
         return None
 
     def restored(self, state: bytes | None) -> AbstractContextManager[None]:
+        """Return a context that changes nothing."""
         return nullcontext()

@@ -87,10 +87,12 @@ class Inside:
 
     @staticmethod
     def is_floating(tensor: Any) -> bool:
+        """Return whether its elements are real floating-point numbers."""
         return bool(tensor.dtype.is_floating_point)
 
     @staticmethod
     def is_complex(tensor: Any) -> bool:
+        """Return whether its elements are complex."""
         return bool(tensor.dtype.is_complex)
 
     def _called(self, call: Call, tensors: list[Any]) -> tuple[Results, list[Any]]:
@@ -99,10 +101,12 @@ class Inside:
         return results, [x if isinstance(x, torch.Tensor) else arrive(x, "", True) for x in found]
 
     def run(self, call: Call, tensors: list[Any]) -> Outcome:
+        """Run the function; see `bridge.functions.inside`."""
         results, found = self._called(call, tensors)
         return Outcome(results, [x.detach() for x in found])
 
     def record(self, call: Call, tensors: list[Any], floats: list[int]) -> Outcome:
+        """Run the function and keep its derivatives; see `bridge.functions.inside`."""
         tensors = list(tensors)
         for number in floats:
             tensors[number] = tensors[number].detach().requires_grad_()
@@ -117,6 +121,7 @@ class Inside:
         )
 
     def outline(self, call: Call, specs: list[Any]) -> tuple[Results, list[Spec]]:
+        """Return what the function returns for shapes; see `bridge.functions.inside`."""
         from torch._subclasses.fake_tensor import (
             DataDependentOutputException,
             DynamicOutputShapeException,
@@ -139,19 +144,26 @@ class Inside:
                 ) from error
 
     def random_state(self) -> bytes:
+        """Return the state of torch's random numbers, on the host and on the current device."""
         state = torch.get_rng_state().numpy().tobytes()
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
+        if torch.cuda.is_available() and _has_cuda():
             state += torch.cuda.get_rng_state().numpy().tobytes()
         return state
 
     @contextmanager
     def restored(self, state: bytes) -> Iterator[None]:
+        """Run with the random numbers in the given state, and set the present one again."""
         now = self.random_state()
         _set_state(state)
         try:
             yield
         finally:
             _set_state(now)
+
+
+def _has_cuda() -> bool:
+    is_initialized: Any = torch.cuda.is_initialized
+    return bool(is_initialized())
 
 
 def _empty(spec: Any) -> Any:

@@ -30,6 +30,7 @@ DETACH = "jax.lax.stop_gradient(x), JAX's detach(), outside of jit and grad"
 # whether `call` is for calls without tracked tensors, too
 ALWAYS = True
 _under_trace = jax.jit(lambda: 0)
+_shape: Any = jax.ShapeDtypeStruct
 _SymbolicZero = jax.custom_derivatives.SymbolicZero
 
 
@@ -151,12 +152,12 @@ def _applied(operation: Operation, recorded: bool, inputs: tuple[Any, ...]) -> t
     if not any(isinstance(x, jax.core.Tracer) for x in inputs):
         return tuple(_at_once(operation, recorded, inputs))
     specs = [
-        jax.ShapeDtypeStruct(spec.shape, _dtype(spec.dtype))
+        _shape(spec.shape, _dtype(spec.dtype))
         for spec in operation.specs([Spec(tuple(x.shape), x.dtype.name) for x in inputs])
     ]
     if recorded:
         state = operation.inside.random_state() or b""
-        specs.append(jax.ShapeDtypeStruct((operation.inside.records.size(state),), numpy.uint8))
+        specs.append(_shape((operation.inside.records.size(state),), numpy.uint8))
     host = partial(_called_back, operation, recorded, specs)
     return tuple(jax.pure_callback(host, specs, *inputs, vmap_method="sequential"))
 

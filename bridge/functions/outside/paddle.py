@@ -60,7 +60,7 @@ class _Record:
                 )
 
 
-class _Gate(PyLayer):  # type: ignore[misc]
+class _Gate(PyLayer):
     """The way of one gradient out of a backward pass.
 
     Paddle refuses a gradient that a PyLayer returns for a tensor if ``paddle.grad`` did not ask for
@@ -79,7 +79,7 @@ class _Gate(PyLayer):  # type: ignore[misc]
         return paddle.zeros_like(ctx.record.inputs[ctx.number]) if gradient is None else gradient
 
 
-class _Recorded(PyLayer):  # type: ignore[misc]
+class _Recorded(PyLayer):
     """A run of the inside: see `_Record`. Its only tensor comes from the gates."""
 
     @staticmethod
@@ -124,8 +124,10 @@ def _delivered(inside: Any, gradient: Any) -> Any:
 
 def _applied(record: _Record) -> list[Any]:
     """Return the results, None where there is none."""
-    gates = [_Gate.apply(record, number, x) for number, x in enumerate(record.inputs)]
-    found = _Recorded.apply(record, paddle.stack(gates))
+    gate: Any = _Gate.apply
+    recorded: Any = _Recorded.apply
+    gates = [gate(record, number, x) for number, x in enumerate(record.inputs)]
+    found = recorded(record, paddle.stack(gates))
     following = iter(found if isinstance(found, (tuple, list)) else [found])
     return [next(following) if is_there else None for is_there in record.there]
 

@@ -29,8 +29,8 @@ DETACH = "tf.stop_gradient(x), TensorFlow's detach(), outside of tf.function"
 # whether `call` is for calls without tracked tensors, too
 ALWAYS = True
 try:
-    from tensorflow.python.eager.record import should_record_backprop as _is_watched
     from tensorflow.python.eager.forwardprop_util import pack_tangents
+    from tensorflow.python.eager.record import should_record_backprop as _is_watched
 except ImportError:  # all that a tape may watch is recorded
 
     def _is_watched(tensors: Any) -> bool:
@@ -60,7 +60,7 @@ def is_tracked(x: Any) -> bool:
 
 def is_differentiated(x: Any) -> bool:
     """Return whether a tape watches `x`: a symbolic tensor does not tell."""
-    return tf.executing_eagerly()
+    return bool(tf.executing_eagerly())
 
 
 def _is_eager(x: Any) -> bool:
@@ -130,9 +130,7 @@ def _delivered(inside: Any, gradient: Any) -> Any:
     return None if gradient is None else crossing.deliver(gradient, "tensorflow", inside.own)
 
 
-def _recorded_gradients(
-    inside: Any, node: Node, inputs: list[Any], given: list[Any]
-) -> list[Any]:
+def _recorded_gradients(inside: Any, node: Node, inputs: list[Any], given: list[Any]) -> list[Any]:
     found: list[Any] = []
 
     def start() -> tuple[Node, list[Any], list[bool]]:
@@ -208,7 +206,8 @@ def _in_graph_of(operation: Operation, inputs: list[Any]) -> list[Any]:
 
 
 def _given_in_graph(upstream: Any) -> tuple[list[bool], list[Any]]:
-    given, kept = [], []
+    given: list[bool] = []
+    kept: list[Any] = []
     for x in upstream:
         if x is not None and x.dtype.is_complex:
             check = tf.debugging.assert_equal(x, tf.zeros_like(x), str(crossing.complex_error()))

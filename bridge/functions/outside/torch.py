@@ -10,7 +10,6 @@ from bridge.functions import crossing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from bridge.functions.call import Call
@@ -21,6 +20,7 @@ __all__ = ["DETACH", "call", "is_tracked"]
 DETACH = "x.detach()"
 # whether `call` is for calls without tracked tensors, too
 ALWAYS = False
+_unpack_dual: Any = forward_ad.unpack_dual
 
 
 def is_tracked(x: Any) -> bool:
@@ -28,7 +28,7 @@ def is_tracked(x: Any) -> bool:
 
     Raises BufferError: it has a tangent of forward mode.
     """
-    if forward_ad._current_level >= 0 and forward_ad.unpack_dual(x).tangent is not None:
+    if forward_ad._current_level >= 0 and _unpack_dual(x).tangent is not None:
         raise crossing.drop_error("torch", "forward mode does not cross libraries", DETACH)
     return bool(x.requires_grad) and torch.is_grad_enabled()
 
@@ -91,7 +91,8 @@ def _recorded_gradients(inside: Any, node: Node, inputs: Any, cotangents: Any) -
 
     given = [x for x in cotangents if x is not None]
     count = len(inputs) + len(given)
-    return _Recorded.apply(inside, start, count, *inputs, *given)
+    apply: Any = _Recorded.apply
+    return apply(inside, start, count, *inputs, *given)
 
 
 def call(inside: Any, call: Call, tracked: list[int]) -> Any:
@@ -108,6 +109,6 @@ def call(inside: Any, call: Call, tracked: list[int]) -> Any:
 
     own = [number for number, library in enumerate(call.libraries) if library == "torch"]
     ordered = [*floats, *(number for number in own if number not in floats)]
-    apply: Callable[..., Any] = _Recorded.apply
+    apply: Any = _Recorded.apply
     results = apply(inside, start, len(floats), *[call.tensors[number] for number in ordered])
     return outcome.results.rebuild(list(results))
