@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.functions.tensors import library_of
-from bridge.functions.trees import flatten
+from bridge.functions.structure import flatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Static:
     __slots__ = ("hashed", "leaves", "places", "structure", "types")
 
     def __init__(self, structure: Any, places: tuple[int, ...], leaves: list[Any]) -> None:
-        self.structure = structure
+        self.structure = structure.without_leaves()
         self.places = places
         self.leaves = leaves
         self.types = tuple([type(leaf) for leaf in leaves])

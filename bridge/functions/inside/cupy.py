@@ -25,7 +25,7 @@ class Inside(numpy.Inside):
 
         if library in ("torch", "paddle"):
             x = x.detach()
-        return to_cupy(x)
+        return to_cupy(x, copy=True) if keep else to_cupy(x)
 
     @contextmanager
     def restored(self, state: bytes | None) -> Iterator[None]:

@@ -18,7 +18,7 @@ import numpy
 
 from bridge.functions.call import Results, Static
 from bridge.functions.outcome import Outcome, Spec
-from bridge.functions.trees import flatten
+from bridge.functions.structure import flatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ class Inside:
 
         if library in ("torch", "paddle"):
             x = x.detach()
-        return to_numpy(x)
+        return to_numpy(x, copy=True) if keep else to_numpy(x)
 
     @staticmethod
     def is_floating(tensor: Any) -> bool:

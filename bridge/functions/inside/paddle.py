@@ -26,7 +26,8 @@ def arrive(x: Any, library: str, keep: bool = False) -> Any:
     from bridge.front import convert
 
     if library == "paddle":
-        return x if x.stop_gradient else x.detach()
+        x = x if x.stop_gradient else x.detach()
+        return x.clone() if keep else x
     if library == "torch" and x.requires_grad:
         x = x.detach()
     return convert(x, "paddle", copy=True) if keep else convert(x, "paddle")

@@ -27,12 +27,13 @@ def arrive(x: Any, library: str, keep: bool = False) -> Any:
     from bridge.front import to_torch
 
     if library == "torch":
-        return x.detach() if x.requires_grad else x
+        x = x.detach() if x.requires_grad else x
+        return x.clone() if keep else x
     if library == "paddle" and not x.stop_gradient:
         x = x.detach()
-    if keep and library not in ("jax", "tensorflow", "paddle"):
+    if keep:
         return to_torch(x, copy=True)
-    return to_torch(x)
+    return to_torch(x, readonly=library in ("jax", "tensorflow"))
 
 
 class _Node:
@@ -109,6 +110,7 @@ class Inside:
         """Run the function and keep its derivatives; see `bridge.functions.inside`."""
         tensors = list(tensors)
         for number in floats:
+            # (a view of its own, which no other call has)
             tensors[number] = tensors[number].detach().requires_grad_()
         with torch.enable_grad():
             results, found = self._called(call, tensors)

@@ -26,7 +26,10 @@ def spec_of(x: Any) -> Spec:
 
 
 def outline_on_zeros(inside: Any, call: Call, specs: list[Any]) -> tuple[Results, list[Spec]]:
-    """Return what the function returns for zeros, and the Spec of each tensor of it."""
+    """Return what the function returns for zeros, and the Spec of each tensor of it.
+
+    Raises ValueError: a tensor is empty, and no argument is.
+    """
     tensors = [
         inside.arrive(numpy.zeros(spec.shape, TypeMeta.Make(spec.dtype).numpy), "numpy")
         if isinstance(spec, Spec)
@@ -35,4 +38,12 @@ def outline_on_zeros(inside: Any, call: Call, specs: list[Any]) -> tuple[Results
     ]
     with inside.restored(inside.random_state()):
         outcome = inside.run(call, tensors)
-    return outcome.results, [spec_of(x) for x in outcome.tensors]
+    found = [spec_of(x) for x in outcome.tensors]
+    if any(0 in x.shape for x in found) and not any(0 in spec_of(x).shape for x in tensors):
+        # (XLA does not even call what returns no elements)
+        raise ValueError(
+            f"For zeros the function returns tensors of the shapes {[x.shape for x in found]}, so "
+            "that their shapes seem to depend on values. Under jit and vmap, and in tf.function, "
+            "shapes may not."
+        )
+    return outcome.results, found

@@ -210,7 +210,7 @@ def _called_back(operation: Operation, recorded: bool, specs: list[Any], *inputs
     copies = [numpy.array(x) for x in inputs]
     for x in copies:
         x.flags.writeable = False
-    tensors = _arrived(operation, copies, "numpy")
+    tensors = _arrived(operation, copies, "jax")
     if recorded:
         inside.records.drop_used()
         state = inside.random_state() or b""
