@@ -13,7 +13,7 @@ never from those above; ``tests/test_architecture.py`` checks it. The layers, lo
     caffe2.proto caffe2.base caffe2.tensor caffe2.blobs caffe2.files caffe2.definitions
     caffe2.gradients caffe2.nets caffe2.execution caffe2.operators caffe2.workspaces
     caffe2.modules caffe2.conversion caffe2.models caffe2.tasks caffe2.legacy caffe2.* caffe2
-    see single trees front c_api conform tf integrations shared include bridge shell __main__
+    see single trees front c_api conform functions tf integrations shared include bridge shell __main__
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         to_tensorflow,
         to_torch,
     )
+    from bridge.functions import wrap
     from bridge.include import get_include
     from bridge.shared import Shared, attach, share
 
@@ -68,6 +69,7 @@ __all__ = [
     "to_numpy",
     "to_tensorflow",
     "to_torch",
+    "wrap",
 ]
 
 _integrations.prepare()
@@ -84,6 +86,7 @@ _get, __dir__ = lazily(
             "asarray audit convert explain from_dlpack no_copy register shares_memory to_cupy "
             "to_jax to_numpy to_tensorflow to_torch"
         ),
+        "bridge.functions": "wrap",
         "bridge.include": "get_include",
         "bridge.shared": "Shared attach share",
         "bridge.tf": "tf",

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of `bridge.functions.inside`; the modules whose tests have another name::
+
+- cupy, numpy, paddle, tensorflow, torch, zeros: functions/test_wrapping_pairs, test_jax
+"""
