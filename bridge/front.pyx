@@ -227,8 +227,8 @@ def convert(x, to, *, copy=None):
     """Return `x` as a tensor of the library named `to`.
 
     `to`: "torch", "numpy", "at", "caffe2", the name of a library in the table of libraries in
-    docs/sharing.md, or one that `register` was called with. Shares or copies as `to_torch`, `to_numpy`
-    … do, and as the table says. "caffe2" returns a caffe2.Tensor, which is row-major: other
+    docs/sharing.md, or one that `register` was called with. Shares or copies as `to_torch`,
+    `to_numpy` … do, and as the table says. "caffe2" returns a caffe2.Tensor, which is row-major: other
     strides are copied under ``copy=None``. An object of the library is returned unchanged.
 
     Raises ValueError: another name. BufferError: the library cannot hold the memory, or not
