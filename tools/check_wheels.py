@@ -2,8 +2,8 @@
 """Check what wheels contain: `python tools/check_wheels.py wheel...`.
 
 Each is smaller than 12 MB, has a compiled module and a stub for each of the sources, the module of
-Cython's own functions that these share, bridge.h, a bill of materials, and nothing beside the package.
-Run from the checkout.
+Cython's own functions that these share, bridge.h, a bill of materials, and nothing beside the
+package. Run from the checkout.
 """
 
 from __future__ import annotations
