@@ -16,10 +16,11 @@ from bridge.dlpack.abi cimport DLPACK_MAJOR, DLPackExchangeAPI, DLTensor
 from bridge.c10.slots cimport getter_function, noargs_function
 
 cdef extern from "Python.h":
-    PyObject* PyDict_GetItemString(object, const char*)     # borrowed; NULL: not there
+    PyObject* PyDict_GetItemWithError(object, object) noexcept  # borrowed; NULL: not there
 
 cdef object torch = None
 cdef dict _forward_mode = {}    # the names of torch.autograd.forward_ad
+cdef str _LEVEL = "_current_level"
 cdef object _NO_LEVEL = -1
 cdef list _callbacks = []       # of on_torch_loaded
 cdef object _loading = threading.RLock()    # held while `torch_c` and the above are filled
@@ -174,7 +175,7 @@ cdef bint has_lazy_bit(object tensor, bint is_complex) except -1:
 
 cpdef bint has_tangent(object tensor) except -1:
     """Return whether a torch.Tensor is a dual tensor of forward-mode autograd."""
-    cdef PyObject* level = PyDict_GetItemString(_forward_mode, "_current_level")
+    cdef PyObject* level = PyDict_GetItemWithError(_forward_mode, _LEVEL)
     if level == NULL or level == <PyObject*>_NO_LEVEL:
         return False        # tangents exist only inside of ``dual_level()``
     with torch._C.DisableTorchFunctionSubclass():

@@ -76,7 +76,6 @@ from bridge.exchange.torch_devices import lacks_memory, require_torch_device
 cdef TypeMeta _byte = as_type("uint8")
 
 
-@cython.critical_section
 cdef bint is_same_tensor(TensorImpl impl, object tensor) except -1:
     """Return whether a torch.Tensor still has the sizes, the type and the memory of `impl`.
 
@@ -85,6 +84,7 @@ cdef bint is_same_tensor(TensorImpl impl, object tensor) except -1:
     cdef int64_t[ROOM] room
     cdef DLTensor now
     cdef int i
+    impl = seen(impl)
     if not described(tensor, &now, room):
         return False            # whatever it is, that tensor has no memory now
     if now.ndim != impl.ndim or memcmp(
