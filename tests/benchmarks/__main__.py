@@ -22,6 +22,7 @@ GROUPS = (
     "wrappers",
     "exchange",
     "libraries",
+    "functions",
     "real_caffe2",
     "nets",
     "operators",

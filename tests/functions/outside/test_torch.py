@@ -110,6 +110,7 @@ def test_gradcheck() -> None:
         jax.config.update("jax_enable_x64", before)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, of its decompositions
 def test_forward_mode_is_refused() -> None:
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(torch.ones(3), torch.ones(3))
@@ -117,6 +118,7 @@ def test_forward_mode_is_refused() -> None:
             exponential()(dual)
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # Dynamo's own, where a graph breaks
 def test_compiled_programs_break_their_graph_there() -> None:
     run, counted = exponential(), []
 
