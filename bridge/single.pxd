@@ -4,8 +4,9 @@ from bridge.c10.tensor_impl cimport TensorImpl, storage_flags
 from bridge.exchange.conversion cimport export_source, remaining_copy
 from bridge.exchange.numpy cimport export_array, numpy_array_type, numpy_loaded
 from bridge.exchange.torch_api cimport is_torch_tensor
-from bridge.exchange.torch_export cimport export_torch
+from bridge.exchange.torch_export cimport export_torch, export_torch_once
 from bridge.exchange.torch_import cimport clone_torch
+from bridge.wrapper cimport Wrapper
 
 # (inline, since they are called for every tensor: by `bridge.front`, and for the leaves of trees)
 
@@ -20,6 +21,8 @@ cdef inline object torch_of(object x, object copy, bint writable, bint readonly)
         copy = remaining_copy(x, impl, copy)
     elif readonly and storage_flags(impl) & READONLY:
         return readonly_torch_of(impl, copy)
+    if not isinstance(x, Wrapper):
+        return export_torch_once(impl, copy, writable)
     return export_torch(impl, copy, writable)
 
 

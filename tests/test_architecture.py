@@ -33,6 +33,7 @@ NAMES_MODULES = {
     "bridge/caffe2/core.py": "names that are imported at first use",
     "bridge/caffe2/workspace.py": "names that are imported at first use",
     "bridge/caffe2/install.py": "the modules that stand in for caffe2's",
+    "bridge/integrations/torch_compile.py": "modules that torch.compile runs and does not trace",
     "bridge/see/type_names.py": "the names that users know classes by",
 }
 

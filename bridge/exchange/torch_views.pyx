@@ -85,6 +85,8 @@ cdef bint is_same_tensor(TensorImpl impl, object tensor) except -1:
     cdef DLTensor now
     cdef int i
     impl = seen(impl)
+    if Py_TYPE(tensor) != torch_type() and hasattr(tensor, "_is_read_only"):
+        tensor = getattr(tensor, "_plain")      # see bridge.readonly_torch
     if not described(tensor, &now, room):
         return False            # whatever it is, that tensor has no memory now
     if now.ndim != impl.ndim or memcmp(
