@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers make batches with JAX and hand them to a trainer in torch; nothing is copied on the way."""
+"""Workers make batches with JAX for a trainer in torch; nothing is copied on the way."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from bridge.c10.reports import INTO_SHARED, report_copy
 from bridge.c10.type_meta import as_type
 from bridge.exchange.import_tensor import import_tensor
 from bridge.shared.layout import Leaf, plan, plan_one
-from bridge.shared.tree import at, flatten, is_tensor, is_tree
+from bridge.trees import at, flatten, is_tensor, is_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bridge.c10.type_meta import TypeMeta
     from bridge.shared.layout import Description, Plan
     from bridge.shared.segment import Segment
-    from bridge.shared.tree import Flat
+    from bridge.trees import Flat
 
 __all__ = ["Source", "Specs", "Tensors", "build"]
 
