@@ -50,7 +50,9 @@ def _library(request: dict[str, Any]) -> dict[str, Any]:
 
 def _pairs(pairs: list[list[str]]) -> list[dict[str, Any]]:
     parts: dict[str, Any] = {}
-    for name in dict.fromkeys(name for pair in pairs for name in pair):
+    names = dict.fromkeys(name for pair in pairs for name in pair)
+    # Paddle first: it ends the process when it is imported after TensorFlow.
+    for name in sorted(names, key=lambda name: name != "paddle"):
         try:
             parts[name] = loaded(name)
         except Exception as error:  # noqa: BLE001  whatever a broken library raises
