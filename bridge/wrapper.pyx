@@ -183,7 +183,7 @@ cdef class Wrapper(Handle):
         return export_array(self.impl, "numpy")
 
     def to_numpy(self, dtype=None, copy=False, na_value=None):
-        """Return `numpy`'s array, converted to `dtype`, as the columns of pandas and polars have it.
+        """Return `numpy`'s array, converted to `dtype`; columns of pandas and polars have it, too.
 
         It shares the memory unless `dtype` is another type or `copy` is true. `na_value` stands for
         missing elements, of which there are none.

@@ -66,7 +66,8 @@ from bridge.c10.errors import (
     EnforceTypeError,
     EnforceValueError,
 )
-from bridge.exchange.array_function import REFLECTED, call_ufunc
+from bridge.exchange.array_function import REFLECTED as _REFLECTED
+from bridge.exchange.array_function import call_ufunc
 
 cdef DLPackExchangeAPI _table
 
@@ -762,7 +763,7 @@ cdef class Tensor(Wrapper):
         """
         if method == "__call__" and not kwargs and len(inputs) == 2 and inputs[1] is self \
                 and not isinstance(inputs[0], Wrapper):
-            operator = REFLECTED.get(ufunc.__name__)
+            operator = _REFLECTED.get(ufunc.__name__)
             if operator is not None:
                 result = getattr(self, operator)(inputs[0])
                 if result is not NotImplemented:

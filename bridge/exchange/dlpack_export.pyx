@@ -13,7 +13,6 @@ from libc.string cimport memcpy
 from bridge.c10.retained cimport retained_owner
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport (
-    CONTIGUOUS,
     TensorImpl,
     dtype_of,
     is_pod_now,
