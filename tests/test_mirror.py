@@ -24,7 +24,9 @@ ROOT = Path(bridge.__file__).parent
 OPERATORS = "caffe2/operators"
 SUFFIXES = {".py", ".pyx", ".pxd"}
 # Folders of tests that are arranged by what they hold the package against.
-ARRANGED_OTHERWISE = ("fuzz", "benchmarks", "conformance", "exchange/matrix", "helpers")
+ARRANGED_OTHERWISE = (
+    *("fuzz", "benchmarks", "conformance", "exchange/matrix", "helpers", "opinfo"),
+)
 
 Table = dict[str, list[str]]
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import MethodDescriptorType, WrapperDescriptorType
 from typing import Any, NamedTuple
 
 import torch
@@ -31,6 +32,8 @@ class Calls(NamedTuple):
 
 def function(op: Any, sample: Any, make: memory.Maker = memory.imported) -> Calls | None:
     """torch's function, which at.Tensor's ``__torch_function__`` answers."""
+    if isinstance(op.op, (MethodDescriptorType, WrapperDescriptorType)):
+        return None  # a method of torch.Tensor, which is called as one
     return _calls(op.op, op.op, Arguments(sample, make))
 
 
@@ -83,7 +86,7 @@ def in_place(op: Any, sample: Any) -> Calls | None:
 
 def _method(variant: Any, made: Arguments) -> Calls | None:
     name = getattr(variant, "__name__", None)
-    if name is None or not isinstance(made.plain[0], torch.Tensor):
+    if name in (None, "<lambda>") or not isinstance(made.plain[0], torch.Tensor):
         return None
     return _calls(variant, lambda x, *a, **k: getattr(x, name)(*a, **k), made)
 
@@ -124,10 +127,10 @@ def in_place_overlapping(op: Any, sample: Any) -> Calls | None:
     """A method in place whose tensor overlaps its argument, as views of one storage."""
     name = getattr(op.inplace_variant, "__name__", None)
     t, others = sample.input, [a for a in sample.args if isinstance(a, torch.Tensor)]
-    if name is None or not isinstance(t, torch.Tensor) or len(others) != 1 or t.dim() == 0:
+    if name in (None, "<lambda>") or not isinstance(t, torch.Tensor) or len(others) != 1:
         return None
     other = others[0]
-    if other.shape != t.shape or other.dtype != t.dtype or t.layout != torch.strided:
+    if other.shape != t.shape or other.dtype != t.dtype or t.layout != torch.strided or not t.dim():
         return None
     n = t.numel()
     pairs = []
