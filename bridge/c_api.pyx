@@ -2,7 +2,7 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 """The functions behind ``bridge.h``, in a capsule that ``bridge_import`` fetches."""
 
-from cpython.object cimport PyObject, PyTypeObject
+from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint32_t, uintptr_t

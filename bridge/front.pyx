@@ -257,8 +257,8 @@ def convert(x, to=None, *, like=None, copy=None, bint writable=False, bint reado
 
     `to`: "torch", "numpy", "at", "caffe2", the name of a library in the table of libraries in
     docs/sharing.md, or one that `register` was called with. Shares or copies as `to_torch`,
-    `to_numpy` … do, and as the table says. "caffe2" returns a caffe2.Tensor, which is row-major: other
-    strides are copied under ``copy=None``. An object of the library is returned unchanged.
+    `to_numpy` … do, and as the table says. "caffe2" returns a caffe2.Tensor, which is row-major:
+    other strides are copied under ``copy=None``. An object of the library is returned unchanged.
     `like`: a tensor, whose library and device are meant. `writable`, `readonly`: see `to_torch`;
     the other libraries have no use for them.
 
