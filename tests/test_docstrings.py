@@ -42,7 +42,15 @@ def bridge_modules() -> list[str]:
 
 
 def load(module_name: str) -> ModuleType | None:
-    """Import a module; return None if it adapts a package that is not installed."""
+    """Import a module; return None if it adapts a package that is not installed or would crash.
+
+    Paddle ends a process that has imported TensorFlow before it (Paddle 3.3, TensorFlow 2.21).
+    """
+    if module_name.endswith("functions.outside.paddle") or module_name.endswith(
+        "functions.inside.paddle"
+    ):
+        if "tensorflow" in sys.modules and "paddle" not in sys.modules:
+            return None
     try:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
