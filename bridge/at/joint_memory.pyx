@@ -25,7 +25,8 @@ from bridge.c10.tensor_impl cimport TensorImpl, new_impl, numel_of, seen, storag
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.torch_export cimport has_negative_strides
-from bridge.exchange.torch_views cimport torch_storage, view_of
+from bridge.exchange.torch_storage cimport torch_storage
+from bridge.exchange.torch_views cimport view_of
 
 
 cdef bint _overlap(Storage a, Storage b) noexcept:

@@ -42,7 +42,7 @@ from bridge.c10.tensor_impl cimport (
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10 cimport views
 from bridge.exchange.import_tensor cimport import_tensor
-from bridge.exchange.torch_views cimport torch_storage, whole_storage
+from bridge.exchange.torch_storage cimport torch_storage
 from bridge.wrapper cimport Wrapper
 
 from copy import deepcopy
@@ -158,7 +158,7 @@ cdef TensorImpl restrided(
     offset = impl.offset + before if storage_offset is None else to_int64(storage_offset, caller)
     if flags_of(impl.storage) & LENT and offset >= 0 \
             and not _lies_inside(impl, sizes, strides, offset - before):
-        whole = whole_storage(impl.storage, impl.c_dtype)
+        whole = _whole_storage(impl.storage, impl.c_dtype)
         if whole is not None:
             impl, before = whole, 0
     if offset >= 0:
@@ -176,6 +176,29 @@ cdef bint _lies_inside(TensorImpl impl, Dims sizes, Dims strides, int64_t offset
         return True         # likewise
     end = checked_mul(offset + high + 1, impl.c_dtype.itemsize) if offset + high >= 0 else -1
     return offset + low >= 0 and 0 <= end <= nbytes_of(impl.storage)
+
+
+cdef TensorImpl _whole_storage(Storage storage, TypeMeta dtype):
+    """Return all of the torch storage that a LENT Storage is a part of, as a 1-d TensorImpl.
+
+    None: the Storage has all of it, or no framework's memory.
+    """
+    cdef TensorImpl whole
+    if not flags_of(storage) & LENT or dtype.torch is None:
+        return None
+    untyped = torch_storage(storage)
+    if storage.lead() == 0 and <int64_t>len(untyped) == nbytes_of(storage):
+        return None
+    whole = import_tensor(_flat(untyped, dtype))
+    if flags_of(storage) & READONLY:
+        mark_readonly(whole)
+    return whole
+
+
+cdef object _flat(object untyped, TypeMeta dtype):
+    """Return a 1-d torch.Tensor of all of a torch.UntypedStorage."""
+    import torch
+    return torch.empty(0, dtype=dtype.torch, device=untyped.device).set_(untyped)
 
 
 cdef TensorImpl deep_copied(TensorImpl impl, object memo):
@@ -213,12 +236,10 @@ cdef Storage _copy_of(Storage storage, TypeMeta dtype, object memo):
             over_storage(storage, byte, nbytes_of(storage)), "Tensor.__deepcopy__")
         set_storage_type(whole.storage, <TypeMeta>storage_type(storage))
         return whole.storage
-    import torch
     untyped = deepcopy(untyped, memo)
     if dtype.torch is None or len(untyped) % dtype.itemsize:
         dtype = byte
-    whole = import_tensor(
-        torch.empty(0, dtype=dtype.torch, device=untyped.device).set_(untyped))
+    whole = import_tensor(_flat(untyped, dtype))
     if not flags_of(storage) & LENT:
         mark_owned(whole)
     return whole.storage
@@ -233,7 +254,7 @@ cdef TensorImpl _source(object source, TypeMeta dtype):
         kept = storage.dtype()
         if kept and not kept.is_pod:
             raise EnforceNotMet(f"A Storage of {kept} is not plain memory.", "Tensor.set_")
-        src = whole_storage(storage, dtype)
+        src = _whole_storage(storage, dtype)
         return over_storage(storage, dtype, nbytes_of(storage) // dtype.itemsize) \
             if src is None else src
     src = seen((<Wrapper>source).impl if isinstance(source, Wrapper) else import_tensor(source))

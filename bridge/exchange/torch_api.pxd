@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from cpython.object cimport PyTypeObject
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport uintptr_t
 
-from bridge.dlpack.abi cimport DLPackExchangeAPI, DLTensor
+from bridge.dlpack.abi cimport DLPackExchangeAPI
 from bridge.c10.python_api cimport published_pointer
 from bridge.c10.slots cimport c_getter, c_method
 
@@ -32,10 +32,6 @@ cdef bint torch_loaded() except -1
 cdef int load_torch() except -1
 cpdef bint is_torch_tensor(object x)
 cdef bint is_plain(object x) noexcept
-cdef enum:
-    ROOM = 2 * 64                   # sizes and strides that `described` has room for
-cdef bint described(object tensor, DLTensor* description, int64_t* room) except -1
-cdef bint has_lazy_bit(object tensor, bint is_complex) except -1
 cpdef bint has_tangent(object tensor) except -1
 cdef object untyped_storage(object tensor)
 cdef bint is_resizable(object untyped) except -1

@@ -34,15 +34,8 @@ from bridge.c10.storage cimport (
 )
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport DLDataType, DLTensor
-from bridge.exchange.torch_api cimport (
-    ROOM,
-    address_of,
-    described,
-    is_resizable,
-    torch,
-    torch_type,
-    untyped_storage,
-)
+from bridge.exchange.torch_api cimport address_of, is_resizable, torch, torch_type, untyped_storage
+from bridge.exchange.torch_description cimport ROOM, described
 
 from bridge.c10.errors import EnforceBufferError
 
@@ -195,3 +188,24 @@ cdef int _mark(object untyped) except -1:
     tensor.set_(untyped)
     tensor.numpy()          # torch marks the storage: resize_ raises from now on
     return 0
+
+
+cdef object torch_storage(Storage storage):
+    """Return the torch.UntypedStorage that has the memory; None if torch does not know it yet."""
+    cdef object owner = owner_of(storage)
+    if torch_type() == NULL:
+        return None
+    if isinstance(owner, torch.UntypedStorage):
+        return owner
+    base = torch_owner(storage)
+    if base is None:
+        base = storage.base
+    return None if base is None else untyped_storage(base)
+
+
+cdef int64_t lead_of_lent(Storage storage) except -1:
+    """Return how many bytes torch's storage has before the memory of a LENT Storage."""
+    if nbytes_of(storage) == 0:
+        return 0
+    storage.check()
+    return <int64_t>(<uintptr_t>begin_of(storage) - address_of(torch_storage(storage)))

@@ -33,10 +33,7 @@ from bridge.c10.allocator cimport DataPtr
 from bridge.c10.python_api cimport Py_TYPE, owned, pointer, take_pending
 from bridge.c10.storage cimport (
     BORROWED,
-    LENT,
-    READONLY,
     Storage,
-    begin_of,
     flags_of,
     nbytes_of,
     owner_of,
@@ -59,16 +56,14 @@ from bridge.dlpack.capsule cimport call_deleter, new_capsule
 from bridge.exchange.dlpack_deleters cimport HELD, release_versioned
 from bridge.exchange.dlpack_export cimport export_legacy, export_versioned
 from bridge.exchange.torch_api cimport (
-    ROOM,
     address_of,
-    described,
-    has_lazy_bit,
     is_plain,
     torch,
     torch_c,
     torch_type,
     untyped_storage,
 )
+from bridge.exchange.torch_description cimport ROOM, described, has_lazy_bit
 from bridge.exchange.torch_storage cimport torch_owner
 
 from bridge.exchange.torch_devices import lacks_memory, require_torch_device
@@ -325,43 +320,3 @@ cdef int _torch_device_type(int device_type) noexcept:
     if device_type == DL_CUDA_HOST or device_type == DL_ROCM_HOST:
         return DL_CPU
     return DL_CUDA if device_type == DL_CUDA_MANAGED else device_type
-
-
-cpdef object torch_storage(Storage storage):
-    """Return the torch.UntypedStorage that has the memory; None if torch does not know it yet."""
-    cdef object owner = owner_of(storage)
-    if torch_type() == NULL:
-        return None
-    if isinstance(owner, torch.UntypedStorage):
-        return owner
-    base = torch_owner(storage)
-    if base is None:
-        base = storage.base
-    return None if base is None else untyped_storage(base)
-
-
-cdef int64_t lead_of_lent(Storage storage) except -1:
-    """Return how many bytes torch's storage has before the memory of a LENT Storage."""
-    if nbytes_of(storage) == 0:
-        return 0
-    storage.check()
-    return <int64_t>(<uintptr_t>begin_of(storage) - address_of(torch_storage(storage)))
-
-
-cpdef TensorImpl whole_storage(Storage storage, TypeMeta dtype):
-    """Return all of the torch storage that a LENT Storage is a part of, as a 1-d TensorImpl.
-
-    None: the Storage has all of it, or no framework's memory.
-    """
-    from bridge.exchange.torch_import import import_any_torch
-    cdef object untyped
-    cdef TensorImpl whole
-    if not flags_of(storage) & LENT or dtype.torch is None:
-        return None
-    untyped = torch_storage(storage)
-    if storage.lead() == 0 and <int64_t>len(untyped) == nbytes_of(storage):
-        return None
-    whole = import_any_torch(torch.empty(0, dtype=dtype.torch, device=untyped.device).set_(untyped))
-    if flags_of(storage) & READONLY:
-        set_flags(whole.storage, flags_of(whole.storage) | READONLY)
-    return whole

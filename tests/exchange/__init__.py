@@ -17,10 +17,12 @@
 - strings: test_front
 - to_device: libraries/test_cupy, test_front
 - torch_api: test_torch_import, test_torch_export
+- torch_description: test_torch_import, test_torch_storage_changes
+- torch_writes: test_readonly_torch
 - *: test_array_method, test_arrow_libraries, test_concurrent_routes, test_cuda,
   test_cuda_frameworks, test_cuda_out_of_memory, test_cuda_processes, test_cuda_rules,
   test_cuda_streams, test_cuda_threads, test_cuda_waits,
   test_doors, test_exit, test_exit_frameworks, test_jax_modes, test_leaks, test_leaks_of_routes,
   test_lifetime, test_one_copy, test_peers, test_register,
-  test_tensorflow_modes
+  test_tensorflow_modes, test_torch_subclasses
 """

@@ -9,7 +9,8 @@ unless the call says otherwise.
 >>> x = at.arange(6).reshape(2, 3)
 >>> xp = x.__array_namespace__()
 >>> xp.sum(x, axis=1, keepdims=True)
-at.Tensor([[3], [12]], dtype=int64)
+at.Tensor([[ 3],
+           [12]], dtype=int64)
 """
 
 from __future__ import annotations

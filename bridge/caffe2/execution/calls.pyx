@@ -8,7 +8,8 @@ from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t
 
 from bridge.dlpack.abi cimport DLTensor
-from bridge.exchange.torch_api cimport ROOM, described, torch_type
+from bridge.exchange.torch_api cimport torch_type
+from bridge.exchange.torch_description cimport ROOM, described
 
 cdef extern from "Python.h":
     object PyObject_Call(object function, object arguments, PyObject* keywords)

@@ -26,14 +26,8 @@ from bridge.caffe2.execution.program_core cimport Seen
 from bridge.caffe2.execution.torch_state cimport is_neutral, is_observed_now
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DLDataType, DLTensor
-from bridge.exchange.torch_api cimport (
-    ROOM,
-    address_of,
-    described,
-    is_plain,
-    torch_c,
-    untyped_storage,
-)
+from bridge.exchange.torch_api cimport address_of, is_plain, torch_c, untyped_storage
+from bridge.exchange.torch_description cimport ROOM, described
 from bridge.exchange.torch_import cimport import_torch
 
 cdef object _empty_like = None

@@ -47,7 +47,8 @@ from bridge.caffe2.execution.calls cimport Call
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 from bridge.c10.python_api cimport owned
 from bridge.dlpack.abi cimport DL_CPU, DLDataType, DLTensor
-from bridge.exchange.torch_api cimport ROOM, described, torch_c
+from bridge.exchange.torch_api cimport torch_c
+from bridge.exchange.torch_description cimport ROOM, described
 from bridge.exchange.torch_export cimport torch_operand
 
 cdef class Layout:

@@ -12,7 +12,8 @@ from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, device_type_of
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.tensor.tensor cimport wrap
 from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DLDataType, DLTensor
-from bridge.exchange.torch_api cimport ROOM, described, torch_c, torch_type
+from bridge.exchange.torch_api cimport torch_c, torch_type
+from bridge.exchange.torch_description cimport ROOM, described
 from bridge.exchange.torch_export cimport export_torch
 from bridge.exchange.torch_import cimport import_torch
 

@@ -11,7 +11,8 @@ from bridge.c10.python_api cimport owned
 from bridge.caffe2.execution.calls cimport Call
 from bridge.caffe2.execution.torch_state cimport is_neutral, is_observed_now
 from bridge.dlpack.abi cimport DL_COMPLEX, DLTensor
-from bridge.exchange.torch_api cimport ROOM, described, is_plain, torch_c
+from bridge.exchange.torch_api cimport is_plain, torch_c
+from bridge.exchange.torch_description cimport ROOM, described
 
 cdef enum:
     MOST_DIMS = 8
