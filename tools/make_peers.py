@@ -38,7 +38,7 @@ HARD = {
     "JAX array, which is immutable": ("jax", "jax.numpy.arange(6.0)", "np.arange(6.0)"),
     "string of TensorFlow": ("tensorflow", "tf.constant('text')", "None"),
 }
-CONSUMERS = ("bridge", "torch", "numpy", "jax", "tensorflow", "tvm_ffi", "paddle")
+CONSUMERS = ("bridge", "torch", "numpy", "jax", "tensorflow", "tvm_ffi")
 IMMUTABLE = ("frozen()", "jax.numpy.arange(6.0)")
 # How memory is written through a consumer's tensor, if it can be; JAX's and TensorFlow's cannot.
 WRITABLE = {
@@ -46,7 +46,6 @@ WRITABLE = {
     "torch": "y.data_ptr() == np.asarray(x).ctypes.data",
     "numpy": "y.flags.writeable",
     "tvm_ffi": "np.from_dlpack(y).flags.writeable",
-    "paddle": "y.data_ptr() == np.asarray(x).ctypes.data",
 }
 PROGRAM = """
 import numpy as np
@@ -106,8 +105,7 @@ def hard_cell(source: tuple[str, str, str], consumer: str) -> str:
 
 def hard_table() -> str:
     """Return the table of hard tensors."""
-    for name in sorted(CONSUMERS, key=lambda name: name != "paddle"):
-        # Paddle first: it ends the process when it is imported after TensorFlow.
+    for name in CONSUMERS:
         if installed(name):
             loaded(name)
     rows = [["", *CONSUMERS]]
