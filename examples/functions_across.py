@@ -3,9 +3,9 @@
 
     python functions_across.py
 
-A loss in JAX trains a model of torch; a module of torch runs inside jax.jit and jax.grad; a layer of
-Keras is a function of torch; a net of Caffe2 is trained from JAX. What is not installed is left out.
-Exits with 1 if a training does not succeed.
+A loss in JAX trains a model of torch; a module of torch runs inside jax.jit and jax.grad; a layer
+of Keras is a function of torch; a net of Caffe2 is trained from JAX. What is not installed is left
+out. Exits with 1 if a training does not succeed.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from bridge.functions.tensors import library_of
 from bridge.functions.structure import flatten
+from bridge.functions.tensors import library_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,14 +10,12 @@ from __future__ import annotations
 import sys
 
 from bridge.functions.tensors import library_of
-from bridge.trees.nodes import is_tree, node_of
+from bridge.trees.nodes import Node, is_tree, node_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
-
-    from bridge.trees.nodes import Node
 
 __all__ = ["Structure", "flatten"]
 
@@ -28,13 +26,12 @@ _SCALARS = (int, float, bool, complex, str, bytes, type(None))
 class _Kind:
     """A container that is not a plain list, tuple or dict: its class, its keys and its context."""
 
-    __slots__ = ("cls", "context", "keys", "node", "sample")
+    __slots__ = ("cls", "context", "keys", "node")
 
     def __init__(self, sample: Any, node: Node) -> None:
         self.cls = type(sample)
         self.keys = tuple([key for _, key in node.steps])
         self.context = _context(sample)
-        self.sample = sample
         self.node = node
 
     def __hash__(self) -> int:
@@ -49,17 +46,14 @@ class _Kind:
         )
 
     def without_leaves(self) -> _Kind:
-        """Return the same without the leaves, if the container can be made without them."""
-        try:
-            sample = self.node.rebuild([None] * len(self.keys))
-            node = node_of(sample)
-        except Exception:  # of a class of the user's, which wants tensors
-            return self
-        if node is None or len(node.steps) != len(self.keys):
-            return self
+        """Return the same, made of a container without the leaves."""
+        rebuild = self.node.rebuild
+        if not self.context:  # what is registered is made without the container itself
+            made = node_of(rebuild([None] * len(self.keys)))
+            rebuild = rebuild if made is None else made.rebuild
         bare: _Kind = object.__new__(_Kind)
         bare.cls, bare.keys, bare.context = self.cls, self.keys, self.context
-        bare.sample, bare.node = sample, node
+        bare.node = Node([], self.node.steps, rebuild)
         return bare
 
 
