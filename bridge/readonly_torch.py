@@ -51,7 +51,7 @@ def _error(given: Any) -> EnforceNotMet:
 
     torch.compile runs what raises a TypeError about an argument outside of the graph.
     """
-    if isinstance(given, torch.Tensor) and type(given._plain) is not torch.Tensor:
+    if isinstance(given, ReadOnlyTensor) and type(given._plain) is not torch.Tensor:
         return EnforceTypeError("The memory of this argument is read-only.", "Tensor")
     return read_only()
 
