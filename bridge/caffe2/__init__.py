@@ -6,7 +6,7 @@ from __future__ import annotations
 from bridge.c10.flags import FLAGS
 from bridge.c10.immortal import immortal as _immortal
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.definitions.operator_types import built_in_packages as _built_in_packages
+from bridge.caffe2.definitions.operator_types import built_in as _built_in
 from bridge.caffe2.install import install
 from bridge.caffe2.tensor.factories import (
     ReinitializeAndCopyFrom,
@@ -45,7 +45,7 @@ __all__ = [
     "workspace",
 ]
 
-_built_in_packages.append("bridge.caffe2.operators")
+_built_in.package = "bridge.caffe2.operators"
 
 # Loaded at first use: programs with tensors only do not need these.
 _get, __dir__ = lazily(

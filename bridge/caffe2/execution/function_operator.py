@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterable
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.blobs.strings import Strings
-from bridge.caffe2.definitions.schemas import declare_schema
 from bridge.caffe2.execution.declaration import Declaration
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.function_core import FunctionCore
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.gradients.declared import declared, gradient_maker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,11 +108,16 @@ def operator(
             "_declaration": declaration,
             "_has_effects": bool(declaration.effects & {"io", "state"}),
         }
-        maker = None if gradient is None else gradient_maker(gradient)
-        register_operator(name, devices, engine)(type(name, (FunctionOperator,), members))
-        declare_schema(name, declaration.schema)
-        if maker is not None:
-            declared[name] = maker
+        inputs_text, outputs_text, places = declaration.schema.split(":")
+        register_operator(
+            name,
+            devices,
+            engine,
+            inputs=inputs_text,
+            outputs=outputs_text,
+            inplace=places,
+            gradient=gradient,
+        )(type(name, (FunctionOperator,), members))
         return function
 
     return declare

@@ -16,7 +16,6 @@ from __future__ import annotations
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.caffe2.definitions.schemas import check_names
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.torch_io import adopt, operand
 from bridge.caffe2.operators.base.checks import INTS
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from typing import Any
 
-    from bridge.caffe2.execution.definition import Definition
 
 __all__ = ["TorchOperator", "enforce"]
 
@@ -37,11 +35,7 @@ class TorchOperator(Operator):
     """A built-in operator; see the module."""
 
     writes_last = True
-
-    @classmethod
-    def check(cls, definition: Definition) -> dict[int, int]:
-        """Check a definition against its schema; return the outputs in place: {output: input}."""
-        return check_names(definition.type, definition.inputs, definition.outputs) or {}
+    _has_schema = True
 
     @property
     def _in_place(self) -> dict[int, int]:

@@ -21,7 +21,7 @@ __all__ = ["ATen"]
 _OWN = {"operator", "overload_name"}
 
 
-@register_operator("ATen", ("cpu", "cuda"))
+@register_operator("ATen", ("cpu", "cuda"), inputs="0-*", outputs="0-*")
 class ATen(TorchOperator):
     """Call the function `operator` of ATen, of `overload_name` if that is given.
 

@@ -55,7 +55,7 @@ def assert_all(x: Tensor, *, error_msg: str = "") -> None:
         )
 
 
-@register_operator("Fail")
+@register_operator("Fail", inputs="0", outputs="0", gradient="undefined")
 class Fail(TorchOperator):
     """An operator that fails."""
 
@@ -87,7 +87,7 @@ def crash() -> None:
     os.abort()
 
 
-@register_operator("FeedBlob")
+@register_operator("FeedBlob", inputs="0", outputs="1", gradient="undefined")
 class FeedString(TorchOperator):
     """Set the output to the string `value`."""
 

@@ -14,7 +14,7 @@ from bridge.exchange.import_tensor import import_tensor
 __all__: list[str] = []
 
 
-@register_operator("UnsafeCoalesce", ("cpu", "cuda"))
+@register_operator("UnsafeCoalesce", ("cpu", "cuda"), inputs="0-*", outputs="1-*", inplace="0>0*")
 class UnsafeCoalesce(TorchOperator):
     """Concatenate the inputs in the last output (1-d); outputs 0, 1, ... share its memory.
 

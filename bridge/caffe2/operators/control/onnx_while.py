@@ -27,7 +27,7 @@ __all__ = ["ONNXWhile"]
 _CONDITIONS = (c10.int32, c10.bool, c10.int64)
 
 
-@register_operator("ONNXWhile")
+@register_operator("ONNXWhile", inputs="2-*", outputs="0-*", inplace="any")
 class ONNXWhile(TorchOperator):
     """Run the net `body` again and again; see the operator Loop of ONNX.
 

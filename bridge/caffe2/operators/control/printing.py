@@ -29,7 +29,7 @@ _NAMES = {
 }
 
 
-@register_operator("Print", ("cpu", "cuda"))
+@register_operator("Print", ("cpu", "cuda"), inputs="1", outputs="0", gradient="undefined")
 class Print(TorchOperator):
     """Print type, sizes and the first `limit` (1000) elements of input 0 in one line.
 

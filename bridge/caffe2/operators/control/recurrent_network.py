@@ -12,6 +12,7 @@ from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.blob_table import find_blob, find_or_create
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
+from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.control.step_net import (
@@ -33,7 +34,21 @@ if TYPE_CHECKING:
 __all__ = ["RecurrentNetwork"]
 
 
-@register_operator("RecurrentNetwork", ("cpu", "cuda"))
+def _recurrent_network_gradient(maker: GradientMaker) -> None:
+    given = maker.ints("outputs_with_grads")
+    maker.enforce(bool(given), "needs argument 'outputs_with_grads'")
+    inputs = [*map(maker.GO, given), *maker.op.input, *maker.op.output]
+    wanted = [0, *maker.ints("param"), *maker.ints("initial_recurrent_state_ids")]
+    maker.add("RecurrentNetworkGradient", inputs, [maker.GI(i) for i in wanted])
+
+
+@register_operator(
+    "RecurrentNetwork",
+    ("cpu", "cuda"),
+    inputs="1-*",
+    outputs="2-*",
+    gradient=_recurrent_network_gradient,
+)
 class RecurrentNetwork(TorchOperator):
     """Run `step_net` for each time step of input 0, which is (T, N, ...).
 
@@ -144,7 +159,9 @@ def _count_runs(operator: TorchOperator, net: StepNet) -> None:
         operator._inner_runs = net.runs
 
 
-@register_operator("RecurrentNetworkBlobFetcher", ("cpu", "cuda"))
+@register_operator(
+    "RecurrentNetworkBlobFetcher", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined"
+)
 class RecurrentNetworkBlobFetcher(TorchOperator):
     """Copy the blobs of all steps into the workspace, as ``<prefix>_<name><step>``.
 
@@ -167,7 +184,9 @@ class RecurrentNetworkBlobFetcher(TorchOperator):
         self.put_strings(0, [len(names)], names)
 
 
-@register_operator("rnn_internal_apply_link", ("cpu", "cuda"))
+@register_operator(
+    "rnn_internal_apply_link", ("cpu", "cuda"), inputs="2", outputs="2", inplace="1>1!"
+)
 class ApplyLink(TorchOperator):
     """(timestep, external) -> internal, external: make internal a part of external.
 
@@ -187,7 +206,13 @@ class ApplyLink(TorchOperator):
         self.OutputBlob(0).feed(whole.narrow(0, start, window))
 
 
-@register_operator("rnn_internal_accumulate_gradient_input", ("cpu", "cuda"))
+@register_operator(
+    "rnn_internal_accumulate_gradient_input",
+    ("cpu", "cuda"),
+    inputs="3",
+    outputs="1-*",
+    inplace="2>0!",
+)
 class AccumulateGradientInput(TorchOperator):
     """(timestep, outer gradient, gradient) -> gradient: add row `timestep` of the outer gradient.
 
@@ -213,7 +238,7 @@ def add_row(gradient: Tensor, outer: Tensor, t: int, offset: int) -> None:
     torch.add(row, outer[t].view(row.shape), out=row)
 
 
-@register_operator("RecurrentNetworkGradient", ("cpu", "cuda"))
+@register_operator("RecurrentNetworkGradient", ("cpu", "cuda"), inputs="0-*", outputs="0-*")
 class RecurrentNetworkGradient(TorchOperator):
     """The gradients of RecurrentNetwork: `backward_step_net`, from the last step to the first.
 

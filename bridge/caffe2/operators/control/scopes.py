@@ -16,7 +16,6 @@ from bridge.caffe2.execution.blob_table import BlobTable, find_blob
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.gradients.control_flow import do_gradient
-from bridge.caffe2.gradients.declared import declare_gradient
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.control.step_net import net_of
 
@@ -124,7 +123,7 @@ class WorkspaceStack:
 TypeMeta.Register(WorkspaceStack)
 
 
-@register_operator("CreateScope", ("cpu", "cuda"))
+@register_operator("CreateScope", ("cpu", "cuda"), inputs="0", outputs="1", gradient="undefined")
 class CreateScope(TorchOperator):
     """Set the output to an empty stack of workspaces."""
 
@@ -132,7 +131,7 @@ class CreateScope(TorchOperator):
         self.OutputBlob(0).GetMutable(WorkspaceStack).clear()
 
 
-@register_operator("HasScope", ("cpu", "cuda"))
+@register_operator("HasScope", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined")
 class HasScope(TorchOperator):
     """Return whether the stack has a workspace in use: one bool, (1,)."""
 
@@ -141,7 +140,9 @@ class HasScope(TorchOperator):
         self.Output(0, [1], c10.bool).mutable_data()[:] = depth > 0
 
 
-@register_operator("Do", ("cpu", "cuda"))
+@register_operator(
+    "Do", ("cpu", "cuda"), inputs="1-*", outputs="1-*", inplace="any", gradient=do_gradient
+)
 class Do(TorchOperator):
     """Run `net` in a workspace of its own, pushed onto the stack in the last input and output.
 
@@ -196,6 +197,3 @@ class Do(TorchOperator):
         scope.run(self._net, self._data, "Do")
         if not self._is_gradient and self.GetSingleArgument("copy_external_blobs", False):
             scope.copy_bound(self._names)
-
-
-declare_gradient("Do", do_gradient)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-@register_operator("Summarize", ("cpu", "cuda"))
+@register_operator("Summarize", ("cpu", "cuda"), inputs="1", outputs="0-1", gradient="undefined")
 class Summarize(TorchOperator):
     """(minimum, maximum, mean, standard deviation of a sample) of input 0, float32.
 

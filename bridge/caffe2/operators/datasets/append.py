@@ -76,7 +76,7 @@ class _Append(OfColumns):
         return tensor.dim() > 0 and tensor.size(0) == 0
 
 
-@register_operator("Append")
+@register_operator("Append", inputs="2", outputs="1", inplace="0>0!", gradient="undefined")
 class Append(_Append):
     """Append the rows of input 1 to input 0, in place."""
 
@@ -85,7 +85,9 @@ class Append(_Append):
         self.append(0, 1, 0)
 
 
-@register_operator("AtomicAppend")
+@register_operator(
+    "AtomicAppend", inputs="3-*", outputs="1-*", inplace="1>0*", gradient="undefined"
+)
 class AtomicAppend(_Append):
     """Append to several tensors, under a mutex.
 
@@ -113,7 +115,7 @@ class AtomicAppend(_Append):
             self.append(1 + o, 1 + n + o, o)
 
 
-@register_operator("TrimDataset")
+@register_operator("TrimDataset", inputs="1-*", outputs="1-*", inplace="0>0*!")
 class TrimDataset(OfColumns):
     """Cut off the last records, so that their number is a multiple of `multiple_of` (1)."""
 

@@ -112,7 +112,7 @@ def release(thread: int) -> None:
         queue.close()
 
 
-@register_operator("CreateBlobsQueue", ("cpu", "cuda"))
+@register_operator("CreateBlobsQueue", ("cpu", "cuda"), inputs="0", outputs="1", gradient="none")
 class CreateBlobsQueue(TorchOperator):
     """Create a queue of `capacity` (1) records of `num_blobs` (1) blobs.
 
@@ -171,7 +171,9 @@ class _OfQueue(TorchOperator):
         self.put_value(self.OutputSize() - 1, not done, c10.bool)
 
 
-@register_operator("EnqueueBlobs", ("cpu", "cuda"))
+@register_operator(
+    "EnqueueBlobs", ("cpu", "cuda"), inputs="2-*", outputs="1-*", inplace="1>0*!", gradient="none"
+)
 class EnqueueBlobs(_OfQueue):
     """Enqueue the contents of the inputs after the queue; they are the outputs, too.
 
@@ -182,7 +184,14 @@ class EnqueueBlobs(_OfQueue):
         return self.queue().write(self.Outputs())
 
 
-@register_operator("SafeEnqueueBlobs", ("cpu", "cuda"))
+@register_operator(
+    "SafeEnqueueBlobs",
+    ("cpu", "cuda"),
+    inputs="2-*",
+    outputs="2-*",
+    inplace="1>0*!",
+    gradient="none",
+)
 class SafeEnqueueBlobs(_OfQueue):
     """EnqueueBlobs with a last output: whether it failed because the queue is closed."""
 
@@ -190,7 +199,7 @@ class SafeEnqueueBlobs(_OfQueue):
         self.give_status(self.queue(1).write(self.Outputs()[:-1]))
 
 
-@register_operator("DequeueBlobs", ("cpu", "cuda"))
+@register_operator("DequeueBlobs", ("cpu", "cuda"), inputs="1", outputs="1-*", gradient="none")
 class DequeueBlobs(_OfQueue):
     """Dequeue the next record, waiting for one.
 
@@ -201,7 +210,7 @@ class DequeueBlobs(_OfQueue):
         return self.queue().read(self.Outputs(), self.GetSingleArgument("timeout_secs", 0.0))
 
 
-@register_operator("SafeDequeueBlobs", ("cpu", "cuda"))
+@register_operator("SafeDequeueBlobs", ("cpu", "cuda"), inputs="1", outputs="2-*", gradient="none")
 class SafeDequeueBlobs(_OfQueue):
     """Dequeue `num_records` (1) records, concatenated; the last output: whether none came."""
 
@@ -238,7 +247,7 @@ class SafeDequeueBlobs(_OfQueue):
         append_rows(out, more)
 
 
-@register_operator("CloseBlobsQueue", ("cpu", "cuda"))
+@register_operator("CloseBlobsQueue", ("cpu", "cuda"), inputs="1", outputs="0", gradient="none")
 class CloseBlobsQueue(_OfQueue):
     """Close the queue: nobody waits for it from now on."""
 
@@ -246,7 +255,7 @@ class CloseBlobsQueue(_OfQueue):
         self.Input(0, BlobsQueue).close()
 
 
-@register_operator("WeightedSampleDequeueBlobs")
+@register_operator("WeightedSampleDequeueBlobs", inputs="1-*", outputs="2-*", gradient="none")
 class WeightedSampleDequeueBlobs(_OfQueue):
     """Dequeue a record of one of the queues, drawn by `weights` (all equal).
 

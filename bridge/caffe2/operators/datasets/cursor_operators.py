@@ -34,7 +34,7 @@ class OfColumns(TorchOperator):
         return Fields([str(name) for name in self.GetRepeatedArgument("fields")])
 
 
-@register_operator("CreateTreeCursor")
+@register_operator("CreateTreeCursor", inputs="0", outputs="1", gradient="undefined")
 class CreateTreeCursor(OfColumns):
     """Create a cursor at the beginning of `fields`."""
 
@@ -42,7 +42,7 @@ class CreateTreeCursor(OfColumns):
         self.OutputBlob(0).Reset(TreeCursor(self.fields()))
 
 
-@register_operator("ResetCursor")
+@register_operator("ResetCursor", inputs="1", outputs="0", gradient="undefined")
 class ResetCursor(OfColumns):
     """Set the cursor to the beginning."""
 
@@ -50,7 +50,7 @@ class ResetCursor(OfColumns):
         self.Input(0, TreeCursor).offsets = []
 
 
-@register_operator("GetCursorOffset")
+@register_operator("GetCursorOffset", inputs="1", outputs="1")
 class GetCursorOffset(OfColumns):
     """The offset of each domain, int32; empty before the first read."""
 
@@ -82,7 +82,7 @@ class _Reader(OfColumns):
             put_column(self, o, column)
 
 
-@register_operator("ReadNextBatch")
+@register_operator("ReadNextBatch", inputs="1-*", outputs="1-*", gradient="undefined")
 class ReadNextBatch(_Reader):
     """Read the next `batch_size` (1) records, or the remaining ones.
 
@@ -102,7 +102,7 @@ class ReadNextBatch(_Reader):
             cursor.offsets = after
 
 
-@register_operator("ComputeOffset")
+@register_operator("ComputeOffset", inputs="1-*", outputs="1", gradient="undefined")
 class ComputeOffset(_Reader):
     """The offset of each domain at each record and at the end: (records + 1, domains).
 
@@ -123,7 +123,7 @@ class ComputeOffset(_Reader):
         cursor.offsets = [0] * n
 
 
-@register_operator("SortAndShuffle")
+@register_operator("SortAndShuffle", inputs="1-*", outputs="1")
 class SortAndShuffle(_Reader):
     """The indices of the records, sorted by field `sort_by_field_idx` (1; -1: unsorted).
 
@@ -162,7 +162,7 @@ class SortAndShuffle(_Reader):
         self.put(0, torch.tensor(placed, dtype=torch.int64))
 
 
-@register_operator("ReadRandomBatch")
+@register_operator("ReadRandomBatch", inputs="1-*", outputs="1-*", gradient="undefined")
 class ReadRandomBatch(_Reader):
     """Read the next `batch_size` (1) records in the order of SortAndShuffle.
 
@@ -211,7 +211,7 @@ class ReadRandomBatch(_Reader):
         cursor.offsets = [start + count]
 
 
-@register_operator("CheckDatasetConsistency")
+@register_operator("CheckDatasetConsistency", inputs="1-*", outputs="0", gradient="undefined")
 class CheckDatasetConsistency(OfColumns):
     """No output. Raises EnforceNotMet: lengths do not match the rows of `fields`."""
 

@@ -103,7 +103,7 @@ for _class in (DBReader, FileReader, QueueReader):
     TypeMeta.Register(_class)
 
 
-@register_operator("CreateDB", ("cpu", "cuda"))
+@register_operator("CreateDB", ("cpu", "cuda"), inputs="0", outputs="1", gradient="none")
 class CreateDB(TorchOperator):
     """Create a reader of the database `db` of type `db_type` (leveldb, which is not available).
 
@@ -122,7 +122,7 @@ class CreateDB(TorchOperator):
         self.OutputBlob(0).Reset(reader)
 
 
-@register_operator("CreateBlobsQueueDB")
+@register_operator("CreateBlobsQueueDB", inputs="1", outputs="1", gradient="undefined")
 class CreateBlobsQueueDB(TorchOperator):
     """Create a reader of blob number `value_blob_index` (-1) of the queue in input 0.
 
@@ -137,7 +137,9 @@ class CreateBlobsQueueDB(TorchOperator):
         self.OutputBlob(0).Reset(QueueReader(queue, place, timeout))
 
 
-@register_operator("TensorProtosDBInput", ("cpu", "cuda"))
+@register_operator(
+    "TensorProtosDBInput", ("cpu", "cuda"), inputs="1", outputs="1-*", gradient="none"
+)
 class TensorProtosDBInput(TorchOperator):
     """The tensors of the next record of a reader, or of `batch_size` records, stacked.
 

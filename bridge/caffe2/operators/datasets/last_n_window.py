@@ -33,7 +33,13 @@ def blank_rows(like: Column, count: int) -> Column:
     return column_of(tensor, "blank")
 
 
-@register_operator("LastNWindowCollector")
+@register_operator(
+    "LastNWindowCollector",
+    inputs="3-5",
+    outputs="2-3",
+    inplace="0>0!,1>1!,4>2!",
+    gradient="undefined",
+)
 class LastNWindowCollector(OfColumns):
     """Keep the last `num_to_collect` rows in a ring.
 

@@ -71,7 +71,7 @@ class RebatchingQueue:
 TypeMeta.Register(RebatchingQueue)
 
 
-@register_operator("CreateRebatchingQueue")
+@register_operator("CreateRebatchingQueue", inputs="0", outputs="1", gradient="none")
 class CreateRebatchingQueue(TorchOperator):
     """Create a queue of `capacity` (1) rows of `num_blobs` (1) tensors."""
 
@@ -81,7 +81,7 @@ class CreateRebatchingQueue(TorchOperator):
         self.OutputBlob(0).Reset(RebatchingQueue(capacity, n))
 
 
-@register_operator("EnqueueRebatchingQueue")
+@register_operator("EnqueueRebatchingQueue", inputs="2-*", outputs="0", gradient="none")
 class EnqueueRebatchingQueue(TorchOperator):
     """Add the inputs after the queue as a row, with `enqueue_batch` each of their rows.
 
@@ -105,7 +105,7 @@ class EnqueueRebatchingQueue(TorchOperator):
         return bool(queue.put([tuple(one[i].clone() for one in inputs) for i in range(count)]))
 
 
-@register_operator("DequeueRebatchingQueue")
+@register_operator("DequeueRebatchingQueue", inputs="1", outputs="1-*", gradient="none")
 class DequeueRebatchingQueue(TorchOperator):
     """Take `num_elements` (1) rows, each output the tensors of one kind with a new dimension.
 
@@ -136,7 +136,7 @@ class DequeueRebatchingQueue(TorchOperator):
         return True
 
 
-@register_operator("CloseRebatchingQueue")
+@register_operator("CloseRebatchingQueue", inputs="1", outputs="0", gradient="none")
 class CloseRebatchingQueue(TorchOperator):
     """Close the queue: nobody waits for it from now on."""
 

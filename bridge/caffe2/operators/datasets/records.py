@@ -48,7 +48,7 @@ for _class in (Record, Records, TensorVector):
     TypeMeta.Register(_class)
 
 
-@register_operator("PackRecords")
+@register_operator("PackRecords", inputs="1-*", outputs="1", gradient="undefined")
 class PackRecords(OfColumns):
     """Pack the columns of `fields` into a 1-d tensor with one Record per row.
 
@@ -69,7 +69,7 @@ class PackRecords(OfColumns):
             self.put_objects(0, [len(records)], records, TypeMeta.Make(Record))
 
 
-@register_operator("UnPackRecords")
+@register_operator("UnPackRecords", inputs="1-*", outputs="1-*", gradient="undefined")
 class UnPackRecords(OfColumns):
     """The columns packed by PackRecords.
 
@@ -111,7 +111,7 @@ class UnPackRecords(OfColumns):
         return found
 
 
-@register_operator("CreateTensorVector")
+@register_operator("CreateTensorVector", inputs="0", outputs="1", gradient="undefined")
 class CreateTensorVector(TorchOperator):
     """Create an empty list of tensors."""
 
@@ -119,7 +119,7 @@ class CreateTensorVector(TorchOperator):
         self.OutputBlob(0).Reset(TensorVector())
 
 
-@register_operator("TensorVectorSize")
+@register_operator("TensorVectorSize", inputs="1", outputs="1", gradient="undefined")
 class TensorVectorSize(TorchOperator):
     """The number of tensors in a list, int32."""
 
@@ -127,7 +127,7 @@ class TensorVectorSize(TorchOperator):
         self.put_value(0, len(self.Input(0, TensorVector).columns), c10.int32)
 
 
-@register_operator("ConcatTensorVector")
+@register_operator("ConcatTensorVector", inputs="1", outputs="1", gradient="undefined")
 class ConcatTensorVector(OfColumns):
     """The concatenated rows of the tensors in a list."""
 
@@ -137,7 +137,9 @@ class ConcatTensorVector(OfColumns):
         put_column(self, 0, joined(columns))
 
 
-@register_operator("CollectTensor")
+@register_operator(
+    "CollectTensor", inputs="2n", outputs="1-*", inplace="0>0*!", gradient="undefined"
+)
 class CollectTensor(OfColumns):
     """Sample the received tensors uniformly, at most `num_to_collect` of them.
 

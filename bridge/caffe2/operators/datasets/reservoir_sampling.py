@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["ReservoirSampling"]
 
 
-@register_operator("ReservoirSampling")
+@register_operator(
+    "ReservoirSampling",
+    inputs="4|7",
+    outputs="2|4",
+    inplace="0>0!,1>1!,5>2!,6>3!",
+    gradient="undefined",
+)
 class ReservoirSampling(TorchOperator):
     """Keep `num_to_collect` rows of all data, each as likely as the others.
 

@@ -55,7 +55,7 @@ class TextFileReader:
 TypeMeta.Register(TextFileReader)
 
 
-@register_operator("CreateTextFileReader")
+@register_operator("CreateTextFileReader", inputs="0", outputs="1", gradient="none")
 class CreateTextFileReader(TorchOperator):
     """Create a reader of the file `filename`, `num_passes` (1) times.
 
@@ -78,7 +78,7 @@ class CreateTextFileReader(TorchOperator):
         )
 
 
-@register_operator("TextFileReaderRead")
+@register_operator("TextFileReaderRead", inputs="1", outputs="1-*", gradient="none")
 class TextFileReaderRead(TorchOperator):
     """Read up to `batch_size` (1) rows; each output has one field of all of them, (rows,).
 

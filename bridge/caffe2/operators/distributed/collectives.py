@@ -137,7 +137,9 @@ def as_bytes(x: torch.Tensor) -> torch.Tensor:
     return x.view(-1).view(torch.uint8)
 
 
-@register_operator("Allreduce", devices=DEVICES)
+@register_operator(
+    "Allreduce", devices=DEVICES, inputs="2-*", outputs="1-*", inplace="1>0*!", gradient="undefined"
+)
 class Allreduce(CollectiveOperator):
     """Set all inputs after the common world to the sum of all of them in all processes."""
 
@@ -155,7 +157,7 @@ class Allreduce(CollectiveOperator):
             _copy_from_first(tensors)
 
 
-@register_operator("Reduce", devices=DEVICES)
+@register_operator("Reduce", devices=DEVICES, inputs="2", outputs="1", gradient="undefined")
 class Reduce(CollectiveOperator):
     """Set the output in process `root` (0) to the sum of input 1 in all; elsewhere it is unset."""
 
@@ -175,7 +177,9 @@ class Reduce(CollectiveOperator):
             self.put(0, total.view(x.shape))
 
 
-@register_operator("Broadcast", devices=DEVICES)
+@register_operator(
+    "Broadcast", devices=DEVICES, inputs="2-*", outputs="1-*", inplace="1>0*!", gradient="undefined"
+)
 class Broadcast(CollectiveOperator):
     """Set all inputs after the common world to the first of them in process `root` (0).
 
@@ -197,7 +201,7 @@ class Broadcast(CollectiveOperator):
             _copy_from_first(tensors)
 
 
-@register_operator("Allgather", devices=DEVICES)
+@register_operator("Allgather", devices=DEVICES, inputs="2-*", outputs="1", gradient="undefined")
 class Allgather(CollectiveOperator):
     """Set the output, one dimension, to the inputs after the common world, of all processes.
 
@@ -222,7 +226,14 @@ class Allgather(CollectiveOperator):
                 world.finish(work, timeout)
 
 
-@register_operator("ReduceScatter", devices=DEVICES)
+@register_operator(
+    "ReduceScatter",
+    devices=DEVICES,
+    inputs="2-*",
+    outputs="1-*",
+    inplace="1>0*!",
+    gradient="undefined",
+)
 class ReduceScatter(CollectiveOperator):
     """Add up the inputs of all processes; each process receives a part of the sum.
 
@@ -258,7 +269,7 @@ class ReduceScatter(CollectiveOperator):
                 other[: mine.numel()] = tensors[0][: mine.numel()]
 
 
-@register_operator("Barrier", devices=DEVICES)
+@register_operator("Barrier", devices=DEVICES, inputs="1", outputs="0-*", gradient="undefined")
 class Barrier(CollectiveOperator):
     """Wait until all processes are here."""
 

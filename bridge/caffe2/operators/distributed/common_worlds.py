@@ -172,7 +172,9 @@ def _first_line(error: Exception) -> str:
     return line.partition(". This is typically")[0].rstrip(". ")
 
 
-@register_operator("CreateCommonWorld", devices=DEVICES)
+@register_operator(
+    "CreateCommonWorld", devices=DEVICES, inputs="0-1", outputs="1", gradient="undefined"
+)
 class CreateCommonWorld(TorchOperator):
     """Create a common world of `size` processes, of which this one is `rank`.
 
@@ -213,7 +215,9 @@ class CreateCommonWorld(TorchOperator):
         self.OutputBlob(0).Reset(world)
 
 
-@register_operator("CloneCommonWorld", devices=DEVICES)
+@register_operator(
+    "CloneCommonWorld", devices=DEVICES, inputs="1", outputs="1", gradient="undefined"
+)
 class CloneCommonWorld(TorchOperator):
     """Create a common world of the processes of another, with connections of its own.
 
@@ -227,7 +231,14 @@ class CloneCommonWorld(TorchOperator):
         self.OutputBlob(0).Reset(self.Input(0, CommonWorld).clone(name))
 
 
-@register_operator("DestroyCommonWorld", devices=DEVICES)
+@register_operator(
+    "DestroyCommonWorld",
+    devices=DEVICES,
+    inputs="1",
+    outputs="1",
+    inplace="0>0!",
+    gradient="undefined",
+)
 class DestroyCommonWorld(TorchOperator):
     """Close the connections of a common world. What waits for this process elsewhere fails."""
 

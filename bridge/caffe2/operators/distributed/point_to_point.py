@@ -43,7 +43,7 @@ class _PointToPoint(CollectiveOperator):
         return torch.device("cuda" if world.engine == "NCCL" else "cpu")
 
 
-@register_operator("SendTensor", devices=DEVICES)
+@register_operator("SendTensor", devices=DEVICES, inputs="2|4", outputs="0", gradient="undefined")
 class SendTensor(_PointToPoint):
     """Send input 1 to process `dst`, with the number `tag` (0); its sizes and type too.
 
@@ -69,7 +69,14 @@ class SendTensor(_PointToPoint):
                 world.finish(group.send([as_bytes(x)], dst, tag), timeout)
 
 
-@register_operator("ReceiveTensor", devices=DEVICES)
+@register_operator(
+    "ReceiveTensor",
+    devices=DEVICES,
+    inputs="2|4",
+    outputs="3",
+    inplace="1>0!,2>1,3>2",
+    gradient="undefined",
+)
 class ReceiveTensor(_PointToPoint):
     """Receive a tensor from process `src` (-1: any) with the number `tag` (0).
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.blobs.deserialize import deserialize
 from bridge.caffe2.blobs.serialize import serialize
-from bridge.caffe2.definitions.schemas import declare_schema
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.distributed.redis_store import redis_store
@@ -21,10 +20,8 @@ from bridge.caffe2.operators.distributed.store_handlers import (
 
 __all__: list[str] = []
 
-declare_schema("RedisStoreHandlerCreate", "0:1:")  # the recorded Caffe2 was built without Redis
 
-
-@register_operator("FileStoreHandlerCreate", ("cpu", "cuda"))
+@register_operator("FileStoreHandlerCreate", ("cpu", "cuda"), inputs="0", outputs="1")
 class FileStoreHandlerCreate(TorchOperator):
     """Create a store in the folder `path`, which all processes see.
 
@@ -40,7 +37,11 @@ class FileStoreHandlerCreate(TorchOperator):
         self.OutputBlob(0).Reset(file_store(path, self.GetSingleArgument("prefix", "")))
 
 
-@register_operator("RedisStoreHandlerCreate")
+@register_operator(
+    "RedisStoreHandlerCreate",
+    inputs="0",
+    outputs="1",
+)
 class RedisStoreHandlerCreate(TorchOperator):
     """Create a store on the Redis server at `host`, `port`, whose keys begin with `prefix` ("")."""
 
@@ -70,7 +71,7 @@ class _OfStore(TorchOperator):
         return name or blob
 
 
-@register_operator("StoreSet")
+@register_operator("StoreSet", inputs="2", outputs="0")
 class StoreSet(_OfStore):
     """Set the key `blob_name` (the blob's name) to what input 1 holds."""
 
@@ -79,7 +80,7 @@ class StoreSet(_OfStore):
         self.handler.set(self.key(name), serialize(self.InputBlob(1), name, "StoreSet", name))
 
 
-@register_operator("StoreGet")
+@register_operator("StoreGet", inputs="1", outputs="1")
 class StoreGet(_OfStore):
     """Set the output to what the key `blob_name` (the output's name) has, once it is set.
 
@@ -92,7 +93,7 @@ class StoreGet(_OfStore):
         deserialize(self.OutputBlob(0), data, f"The key {key!r}", "StoreGet")
 
 
-@register_operator("StoreAdd")
+@register_operator("StoreAdd", inputs="1", outputs="1")
 class StoreAdd(_OfStore):
     """Add `add_value` (1) to the counter `blob_name`; the output is its new value, an int64."""
 
@@ -103,7 +104,7 @@ class StoreAdd(_OfStore):
         self.put_value(0, self.handler.add(name, step), c10.int64)
 
 
-@register_operator("StoreWait")
+@register_operator("StoreWait", inputs="1-2", outputs="0")
 class StoreWait(_OfStore):
     """Wait until all keys are set: the strings of input 1, or the argument `blob_names`.
 

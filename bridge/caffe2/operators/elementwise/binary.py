@@ -10,6 +10,8 @@ from __future__ import annotations
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import (
     BOOL,
     NUMBERS,
@@ -98,7 +100,21 @@ def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
 
 _declare("Add", "add", NUMBERS, inplace="0>0,1>0", gradient="AddGradient g0 i0 i1 > 0 1")
 _declare("Sub", "sub", NUMBERS, inplace="0>0,1>0", gradient="SubGradient g0 i0 i1 > 0 1")
-_declare("Mul", "mul", NUMBERS, inplace="0>0,1>0")
+
+
+def _times_gradient(maker: GradientMaker) -> None:
+    maker.enforce(
+        not maker.I(0) == maker.I(1) == maker.O(0),
+        "needs the values of its inputs, so it cannot work in place of both",
+    )
+    add_pattern("$Gradient g0 i0 i1 > 0 1", maker)
+    for written, other in ((0, 1), (1, 0)):
+        if maker.I(written) == maker.O(0) != maker.I(other):
+            # Caffe2 computes one from the product, which overwrote the other factor.
+            maker.set_gradient(other, None)
+
+
+_declare("Mul", "mul", NUMBERS, inplace="0>0,1>0", gradient=_times_gradient)
 
 for _name, _function, _types in (
     ("And", "logical_and", BOOL),
@@ -146,7 +162,51 @@ def div(
     return torch.div(a, other, rounding_mode="trunc", out=out)
 
 
-@operator("Pow", inplace="0>0,1>0")
+def _power_gradient(maker: GradientMaker) -> None:
+    if not maker.has_argument("exponent"):
+        _power_of_two_gradient(maker)
+        return
+    exponent = maker.argument("exponent", 0.0)
+    in_place = maker.I(0) == maker.O(0)
+    maker.enforce(not in_place or exponent != 0, "needs its input if the exponent is 0")
+    # x ** (e - 1), or y ** (1 - 1 / e) if y = x ** e overwrote x.
+    less = 1 - 1 / exponent if in_place else exponent - 1
+    x, dx, dy = maker.I(0), maker.GI(0), maker.GO(0)
+    power = dx if dx != dy else f"{dx}_autogen_power"  # in place, dx and dy are one blob
+    maker.add("Pow", [x], [power], {"exponent": less}, copied=False)
+    maker.add("Mul", [power, dy], [dx], copied=False)
+    maker.add("Scale", [dx], [dx], {"scale": exponent}, copied=False)
+
+
+def _power_of_two_gradient(maker: GradientMaker) -> None:
+    """Pow with two inputs, x ** e; e may be broadcast: e * x ** (e - 1) and log(x) * x ** e."""
+    x, e, y, dy = maker.I(0), maker.I(1), maker.O(0), maker.GO(0)
+    maker.enforce(y not in (x, e), "needs both inputs, so it cannot work in place")
+    dx, de = maker.GI(0), maker.GI(1)
+    is_broadcast = maker.argument("broadcast", 0)
+    places = {
+        "axis": maker.argument("axis", -1),
+        "axis_str": maker.argument("axis_str", ""),
+        "order": maker.argument("order", "NCHW"),
+    }
+    broadcast = {"broadcast": 1, **places} if is_broadcast else {}
+    before_sum = de + "_autogen_pre_red"
+    for op_type, inputs, output, arguments in (
+        ("ConstantFill", [e], de, {"value": 1.0}),
+        ("Sub", [e, de], de, {}),
+        ("Pow", [x, de], dx, broadcast),
+        ("Mul", [dx, dy], dx, {}),
+        ("Mul", [dx, e], dx, broadcast),
+        ("Log", [x], before_sum, {}),
+        ("Mul", [before_sum, y], before_sum, {}),
+        ("Mul", [before_sum, dy], before_sum if is_broadcast else de, {}),
+    ):
+        maker.add(op_type, inputs, [output], arguments, copied=False)
+    if is_broadcast:
+        maker.add("SumReduceLike", [before_sum, e], [de], places, copied=False)
+
+
+@operator("Pow", inplace="0>0,1>0", gradient=_power_gradient)
 def pow_(
     a: Tensor,
     b: Tensor | None = None,

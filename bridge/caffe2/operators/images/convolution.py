@@ -11,7 +11,13 @@ from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.windows import Window, Windows, by_rank, wanted_gradients
+from bridge.caffe2.operators.base.windows import (
+    Window,
+    Windows,
+    by_rank,
+    convolution_gradient,
+    wanted_gradients,
+)
 from bridge.caffe2.operators.images import convolution_kernels
 
 TYPE_CHECKING = False
@@ -54,7 +60,7 @@ def _operands(
     return x, w, windows.on(x.shape[2:])
 
 
-@by_rank("Conv")
+@by_rank("Conv", gradient=convolution_gradient)
 def conv(
     x: Tensor,
     filter: Tensor,

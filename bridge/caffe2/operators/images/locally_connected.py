@@ -13,6 +13,7 @@ from bridge.caffe2.operators.base.windows import (
     Windows,
     added_up,
     by_rank,
+    convolution_gradient,
     wanted_gradients,
     windows_of,
 )
@@ -55,7 +56,7 @@ def _operands(
     return window, cut, w.reshape(places, w.shape[rank], x.shape[1], elements)
 
 
-@by_rank("LC")
+@by_rank("LC", gradient=convolution_gradient)
 def locally_connected(
     x: Tensor,
     filter: Tensor,

@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.buffers import first_buffer
 from bridge.caffe2.operators.base.channels import (
     channels_first,
@@ -33,7 +35,22 @@ def _vector(values: Tensor, x: Tensor, name: str) -> Tensor:
     return values if values.dim() == 1 else values.reshape(-1)
 
 
-@operator("SpatialBN", inplace="0>0,3>1!,4>2!,5>3", inputs="5|7", outputs="1|5")
+def _spatial_bn_gradient(maker: GradientMaker) -> None:
+    maker.enforce(maker.has_argument("is_test"), "needs argument 'is_test'")
+    is_test = maker.argument("is_test", 0)
+    expected = 1 if is_test else 5
+    maker.enforce(len(maker.op.input) == 5, "needs 5 inputs")
+    maker.enforce(len(maker.op.output) == expected, f"needs {expected} outputs")
+    add_pattern(f"$Gradient i0 i1 g0 {'i3 i4' if is_test else 'o3 o4'} > 0 1 2", maker)
+
+
+@operator(
+    "SpatialBN",
+    inplace="0>0,3>1!,4>2!,5>3",
+    inputs="5|7",
+    outputs="1|5",
+    gradient=_spatial_bn_gradient,
+)
 def spatial_bn(
     x: Tensor,
     scale: Tensor,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.channels import along_channels, channel_sums
 from bridge.caffe2.operators.base.checks import axis_from_front, image_order, require
 from bridge.caffe2.operators.base.lazy_torch import torch
@@ -52,7 +53,11 @@ def channel_shuffle_gradient(
     return _shuffled(dy, order, group, True, out)
 
 
-@operator("AffineChannel", inplace="0>0")
+@operator(
+    "AffineChannel",
+    inplace="0>0",
+    gradient=by_argument("is_learnable", 0, "$Gradient g0 i0 i1 > 0 1 2", "$Gradient g0 i1 > 0"),
+)
 def affine_channel(
     x: Tensor,
     scale: Tensor,

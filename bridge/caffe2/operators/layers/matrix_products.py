@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import (
     axis_from_front,
     broadcast_sizes,
@@ -17,6 +18,8 @@ from bridge.caffe2.operators.layers import matrix_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Out, OutputCount
@@ -147,7 +150,31 @@ def fc_transposed_gradient(
     return _connected_gradient(x, w, dy, axis, axis_w, True, outputs, out)
 
 
-@operator("MatMul", types={"shape": None})
+def _product_gradient(maker: GradientMaker) -> None:
+    """C = op(A) op(B): the gradient of a factor is a product of the other one and of dC."""
+    maker.enforce(
+        maker.op.type == "MatMul" or not maker.argument("broadcast", 0),
+        "does not work with argument 'broadcast'",
+    )
+    trans_a, trans_b = maker.argument("trans_a", 0), maker.argument("trans_b", 0)
+    # dC is the second factor if A is transposed in C, or if B is not.
+    _factor(maker, 0, 1, bool(trans_a), (trans_b, 1) if trans_a else (0, not trans_b))
+    _factor(maker, 1, 0, not trans_b, (1, trans_a) if trans_b else (not trans_a, 0))
+
+
+def _factor(
+    maker: GradientMaker, factor: int, other: int, is_second: bool, transposed: tuple[Any, Any]
+) -> None:
+    inputs = [maker.I(other), maker.GO(0)] if is_second else [maker.GO(0), maker.I(other)]
+    flags = zip(("trans_a", "trans_b"), transposed, strict=True)
+    arguments = {name: 1 for name, flag in flags if flag}
+    if maker.op.type == "MatMul":
+        inputs.append(maker.I(factor))  # MatMul takes the shape of the result from it
+        arguments["axis_a" if is_second else "axis_b"] = 1
+    maker.add(maker.op.type, inputs, [maker.GI(factor)], arguments, copied=False)
+
+
+@operator("MatMul", types={"shape": None}, gradient=_product_gradient)
 def mat_mul(
     a: Tensor,
     b: Tensor,
@@ -183,7 +210,7 @@ def mat_mul(
     return torch.mm(left, right).view(result)
 
 
-@operator("BatchMatMul")
+@operator("BatchMatMul", gradient=_product_gradient)
 def batch_mat_mul(
     a: Tensor,
     b: Tensor,

@@ -7,6 +7,7 @@ As in Caffe2, the moments that are returned have no gradients.
 from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.channels import (
     channels_first,
     channels_last,
@@ -83,7 +84,17 @@ def group_norm(
     return channels_last(y, order), mean.detach(), rstd.detach()
 
 
-@operator("LayerNorm", types=FLOATS, inputs="1|3")
+@operator(
+    "LayerNorm",
+    types=FLOATS,
+    inputs="1|3",
+    gradient=by_argument(
+        "elementwise_affine",
+        0,
+        "$Gradient g0 o0 o1 o2 i0 i1 > 0 1 2",
+        "$Gradient g0 o0 o1 o2 i0 > 0",
+    ),
+)
 @operator("C10LayerNorm_DontUseThisOpYet", types=FLOATS, inputs="1|3")
 def layer_norm(
     x: Tensor,

@@ -33,7 +33,7 @@ class PackedWeight:
 TypeMeta.Register(PackedWeight)
 
 
-@register_operator("FbGemmPack")
+@register_operator("FbGemmPack", inputs="1", outputs="1", inplace="0>0")
 class FbGemmPack(TorchOperator):
     """Pack the weights (N, K) of an FC for FbFCPacked."""
 
@@ -48,7 +48,7 @@ class FbGemmPack(TorchOperator):
         return half.float().t().contiguous()
 
 
-@register_operator("FbGemmPackTranspose")
+@register_operator("FbGemmPackTranspose", inputs="1", outputs="1", inplace="0>0")
 class FbGemmPackTranspose(FbGemmPack):
     """Pack the transposed weights (K, N) of an FC for FbFCPacked."""
 
@@ -56,7 +56,7 @@ class FbGemmPackTranspose(FbGemmPack):
         return super()._rounded(w.t())
 
 
-@register_operator("FbFCPacked")
+@register_operator("FbFCPacked", inputs="3", outputs="1")
 class FbFCPacked(TorchOperator):
     """(X, packed weights, b) -> X W^T + b; the dimensions of X from `axis` (1) on are K.
 

@@ -58,7 +58,7 @@ def ranges_of(ranges: Tensor, n: int) -> Tensor:
     return starts[ids] + positions_in_segments(lengths, ids)
 
 
-@register_operator("GatherRangesToDense")
+@register_operator("GatherRangesToDense", inputs="2-3", outputs="1-*", gradient="none")
 class GatherRangesToDense(AnyTypeOperator):
     """The ranges of input 0 as rows of `lengths`, one output each; 0 for other lengths.
 

@@ -7,6 +7,9 @@ import math
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import INTS, axis_from_front, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
@@ -33,10 +36,16 @@ def slice_bounds(start: int, end: int, size: int) -> tuple[int, int]:
     )
 
 
+def _slice_gradient(maker: GradientMaker) -> None:
+    given = len(maker.op.input) > 1
+    add_pattern("$Gradient i0 i1 i2 g0 > 0" if given else "$Gradient i0 g0 > 0", maker)
+
+
 @operator(
     "Slice",
     types={"data": None, "starts_input": INTS, "ends_input": "starts_input"},
     sized_by=("starts_input", "ends_input"),
+    gradient=_slice_gradient,
 )
 def slice_(
     data: Tensor,
@@ -132,7 +141,17 @@ def _gathered(data: Tensor, indices: Tensor, axis: int, wrap: bool, match_outer:
     return found.view((*indices.shape, *inner))
 
 
-@operator("Gather", types={"data": None, "indices": INTS})
+def _gather_gradient(maker: GradientMaker) -> None:
+    axis = maker.argument("axis", 0)
+    if axis:
+        add_pattern(f"BatchGatherGradient{{axis={axis}}} i0 i1 g0 > 0", maker)
+    elif maker.argument("dense_gradient", 0):
+        add_pattern("SparseToDense i1 g0 i0 > 0", maker)
+    else:
+        maker.set_gradient(0, GradientSlice(maker.I(1), maker.GO(0)))
+
+
+@operator("Gather", types={"data": None, "indices": INTS}, gradient=_gather_gradient)
 def gather(
     data: Tensor,
     indices: Tensor,

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-@register_operator("SparseToDenseMask")
+@register_operator(
+    "SparseToDenseMask", inputs="3-4", outputs="1-2", gradient="$Gradient i0 g0 i3? > 1"
+)
 class SparseToDenseMask(AnyTypeOperator):
     """For each id in `mask` its value, or the default.
 

@@ -7,6 +7,8 @@ import math
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import INT32, axis_from_front, require
 from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
@@ -117,13 +119,32 @@ def _parts(x: Tensor, axis: int, sizes: list[int], narrow: bool, out: Out) -> tu
     return tuple([one.copy_(part) for one, part in zip(outs, parts, strict=True)])
 
 
+def _concat_gradient(maker: GradientMaker) -> None:
+    if maker.given[0] is not None:
+        add_pattern("Split g0 o1 > *", maker)
+
+
 for _name in ("Concat", "DepthConcat"):
-    operator(_name, types={"xs": "xs"}, inputs="1-*", rearranges=(0,))(concat)
+    operator(_name, types={"xs": "xs"}, inputs="1-*", rearranges=(0,), gradient=_concat_gradient)(
+        concat
+    )
+
+
+def _split_gradient(maker: GradientMaker) -> None:
+    parts = [maker.GO(i) for i, given in enumerate(maker.given) if given is not None]
+    maker.add("Concat", parts, [maker.GI(0), f"_{maker.I(0)}_grad_dims"])
+
+
 for _name in ("Split", "DepthSplit"):
-    operator(_name, types={"x": None, "lengths": INT32})(split)
+    operator(_name, types={"x": None, "lengths": INT32}, gradient=_split_gradient)(split)
 
 
-@operator("SplitByLengths", types={"x": None, "lengths": INT32}, effects=("values",))
+@operator(
+    "SplitByLengths",
+    types={"x": None, "lengths": INT32},
+    effects=("values",),
+    gradient=_split_gradient,
+)
 def split_by_lengths(
     x: Tensor,
     lengths: Tensor,

@@ -14,7 +14,7 @@ from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 __all__: list[str] = []
 
 
-@register_operator("CreateMutex")
+@register_operator("CreateMutex", inputs="0", outputs="1", gradient="undefined")
 class CreateMutex(TorchOperator):
     """Create a mutex."""
 
@@ -37,19 +37,19 @@ class _FetchAdd(TorchOperator):
             self.put_value(0, int(total), self.types[0])
 
 
-@register_operator("AtomicFetchAdd")
+@register_operator("AtomicFetchAdd", inputs="3", outputs="2", inplace="1>0", gradient="undefined")
 class AtomicFetchAdd(_FetchAdd):
     """AtomicFetchAdd of int32: inputs: mutex, number, number to add."""
 
 
-@register_operator("AtomicFetchAdd64")
+@register_operator("AtomicFetchAdd64", inputs="3", outputs="2", inplace="1>0")
 class AtomicFetchAdd64(_FetchAdd):
     """AtomicFetchAdd of int64: inputs: mutex, number, number to add."""
 
     types = INT64
 
 
-@register_operator("CreateAtomicBool")
+@register_operator("CreateAtomicBool", inputs="0", outputs="1", gradient="undefined")
 class CreateAtomicBool(TorchOperator):
     """Create an atomic bool, False."""
 
@@ -57,7 +57,7 @@ class CreateAtomicBool(TorchOperator):
         self.OutputBlob(0).Reset(AtomicBool())
 
 
-@register_operator("ConditionalSetAtomicBool")
+@register_operator("ConditionalSetAtomicBool", inputs="2", outputs="0", gradient="undefined")
 class ConditionalSetAtomicBool(TorchOperator):
     """Set the atomic bool in input 0 to True if input 1 is True."""
 
@@ -68,7 +68,7 @@ class ConditionalSetAtomicBool(TorchOperator):
         held.value = held.value or bool(given)
 
 
-@register_operator("CheckAtomicBool")
+@register_operator("CheckAtomicBool", inputs="1", outputs="1", gradient="undefined")
 class CheckAtomicBool(TorchOperator):
     """The value of the atomic bool in input 0."""
 

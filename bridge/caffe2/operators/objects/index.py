@@ -26,21 +26,21 @@ class _IndexCreate(TorchOperator):
         self.OutputBlob(0).Reset(Index(self.dtype, most))
 
 
-@register_operator("IntIndexCreate")
+@register_operator("IntIndexCreate", inputs="0", outputs="1", gradient="none")
 class IntIndexCreate(_IndexCreate):
     """Create an index of int32 keys."""
 
     dtype = c10.int32
 
 
-@register_operator("LongIndexCreate")
+@register_operator("LongIndexCreate", inputs="0", outputs="1", gradient="none")
 class LongIndexCreate(_IndexCreate):
     """Create an index of int64 keys."""
 
     dtype = c10.int64
 
 
-@register_operator("StringIndexCreate")
+@register_operator("StringIndexCreate", inputs="0", outputs="1", gradient="none")
 class StringIndexCreate(_IndexCreate):
     """Create an index of strings."""
 
@@ -62,7 +62,7 @@ class _OfIndex(TorchOperator):
         return keys
 
 
-@register_operator("IndexGet")
+@register_operator("IndexGet", inputs="2", outputs="1")
 class IndexGet(_OfIndex):
     """The numbers of keys; new keys get new numbers, or 0 if the index is frozen."""
 
@@ -79,7 +79,7 @@ class IndexGet(_OfIndex):
         self.put(0, found.reshape(torch.Size(self.Input(1).sizes())))
 
 
-@register_operator("IndexLoad")
+@register_operator("IndexLoad", inputs="2", outputs="1", inplace="0>0!", gradient="undefined")
 class IndexLoad(_OfIndex):
     """Set the keys of the index to input 1, with `skip_first_entry` without the first one."""
 
@@ -95,7 +95,7 @@ class IndexLoad(_OfIndex):
         index.places = {key: i for i, key in enumerate(keys, 1)}
 
 
-@register_operator("IndexStore")
+@register_operator("IndexStore", inputs="1", outputs="1", gradient="undefined")
 class IndexStore(_OfIndex):
     """The keys in the order of their numbers."""
 
@@ -108,7 +108,7 @@ class IndexStore(_OfIndex):
             self.put(0, torch.tensor(keys, dtype=index.dtype.torch))
 
 
-@register_operator("IndexFreeze")
+@register_operator("IndexFreeze", inputs="1", outputs="1", inplace="0>0!", gradient="undefined")
 class IndexFreeze(_OfIndex):
     """Freeze the index: it accepts no new keys."""
 
@@ -116,7 +116,7 @@ class IndexFreeze(_OfIndex):
         self.Input(0, Index).frozen = True
 
 
-@register_operator("IndexSize")
+@register_operator("IndexSize", inputs="1", outputs="1", gradient="undefined")
 class IndexSize(_OfIndex):
     """The number of keys, plus one for unknown keys."""
 

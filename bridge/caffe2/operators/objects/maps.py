@@ -13,7 +13,7 @@ from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 __all__: list[str] = []
 
 
-@register_operator("CreateMap")
+@register_operator("CreateMap", inputs="0", outputs="1")
 class CreateMap(TorchOperator):
     """Create an empty map from `key_dtype` to `value_dtype`, int32 (default) or int64."""
 
@@ -26,7 +26,7 @@ class CreateMap(TorchOperator):
         self.OutputBlob(0).Reset(Map(*types))
 
 
-@register_operator("KeyValueToMap")
+@register_operator("KeyValueToMap", inputs="2", outputs="1")
 class KeyValueToMap(TorchOperator):
     """Create a map from the keys in input 0 to the values in input 1.
 
@@ -42,7 +42,7 @@ class KeyValueToMap(TorchOperator):
         self.OutputBlob(0).Reset(made)
 
 
-@register_operator("MapToKeyValue")
+@register_operator("MapToKeyValue", inputs="1", outputs="2")
 class MapToKeyValue(TorchOperator):
     """The keys of a map and their values, in order of insertion."""
 

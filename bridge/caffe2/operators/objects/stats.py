@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-@register_operator("StatRegistryCreate")
+@register_operator("StatRegistryCreate", inputs="0", outputs="1")
 class StatRegistryCreate(TorchOperator):
     """Create an empty registry."""
 
@@ -43,7 +43,7 @@ class _OfRegistry(TorchOperator):
         return found
 
 
-@register_operator("StatRegistryExport")
+@register_operator("StatRegistryExport", inputs="0-1", outputs="3")
 class StatRegistryExport(_OfRegistry):
     """Names, values (int64) and the time (int64, nanoseconds since 1970) of all counters.
 
@@ -58,7 +58,7 @@ class StatRegistryExport(_OfRegistry):
         self.put(2, torch.full((len(counts),), now))
 
 
-@register_operator("StatRegistryUpdate")
+@register_operator("StatRegistryUpdate", inputs="2-3", outputs="0")
 class StatRegistryUpdate(_OfRegistry):
     """Add the values in input 1 (int64) to the counters named in input 0."""
 
@@ -74,7 +74,7 @@ class StatRegistryUpdate(_OfRegistry):
             registry.increment(name, value)
 
 
-@register_operator("TimerBegin")
+@register_operator("TimerBegin", inputs="0", outputs="1")
 class TimerBegin(TorchOperator):
     """Start a timer, whose counter is `counter_name`, by default the output's name."""
 
@@ -109,7 +109,7 @@ class _Timed(TorchOperator):
         timer.counter.put(elapsed)
 
 
-@register_operator("TimerEnd")
+@register_operator("TimerEnd", inputs="1", outputs="0")
 class TimerEnd(_Timed):
     """Stop a timer: its time is added to the counters <name>/time_ns/sum and .../count."""
 
@@ -117,7 +117,7 @@ class TimerEnd(_Timed):
         self.end(self.elapsed())
 
 
-@register_operator("TimerGet")
+@register_operator("TimerGet", inputs="1", outputs="1")
 class TimerGet(_Timed):
     """The time since a timer was started, in nanoseconds, int64."""
 
@@ -125,7 +125,7 @@ class TimerGet(_Timed):
         self.put_value(0, self.elapsed(), c10.int64)
 
 
-@register_operator("TimerGetAndEnd")
+@register_operator("TimerGetAndEnd", inputs="1", outputs="1")
 class TimerGetAndEnd(_Timed):
     """TimerGet, whose output has one dimension here, then TimerEnd."""
 
@@ -135,7 +135,7 @@ class TimerGetAndEnd(_Timed):
         self.end(elapsed)
 
 
-@register_operator("WallClockTime")
+@register_operator("WallClockTime", inputs="0", outputs="1", gradient="undefined")
 class WallClockTime(TorchOperator):
     """Nanoseconds since 1970, int64."""
 

@@ -76,19 +76,19 @@ class _Put(TorchOperator):
         return int(value * self._expand)
 
 
-@register_operator("IncrementPut")
+@register_operator("IncrementPut", inputs="1", outputs="0")
 class IncrementPut(_Put):
     """Add a value to <name>/stat_value; see _Put for the arguments."""
 
 
-@register_operator("AveragePut")
+@register_operator("AveragePut", inputs="1", outputs="0")
 class AveragePut(_Put):
     """Add a value to <name>/stat_value/sum and .../count."""
 
     kind = AverageStat
 
 
-@register_operator("StdDevPut")
+@register_operator("StdDevPut", inputs="1", outputs="0")
 class StdDevPut(_Put):
     """Add a value to .../sum, .../count, .../sumoffset and .../sumsqoffset."""
 

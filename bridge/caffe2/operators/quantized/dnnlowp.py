@@ -15,6 +15,7 @@ from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.definitions.operator_types import classes_of
+from bridge.caffe2.definitions.schemas import declare_schema
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
@@ -282,7 +283,19 @@ def _plain(name: str) -> Any:
     return found["cpu"]._declaration
 
 
+# The schemas of the types that have no other engine.
+_SCHEMAS = """
+Dequantize:1:1: Int8BatchMatMul:2:1: Int8ConvPackWeight:1-2:1: Int8ElementwiseLinear:3:1:
+Int8FCPackWeight:1-2:1-2: Int8FCRelu:3-4:1: Int8Gather:2:1: Int8GroupNorm:3:1|3: Int8LSTMUnit:4-5:2:
+Int8Mul:2:1: Int8SpatialBN:5:1: Int8SpatialBNRelu:5:1: Int8Tanh:1:1: Quantize:1-2:1:
+SumRelu:1-*:1:0>0
+"""
+
+
 def _register() -> None:
+    for one in _SCHEMAS.split():
+        name, _, text = one.partition(":")
+        declare_schema(name, text, is_built_in=True)
     groups: list[tuple[type[Int8Operator], list[str]]] = [
         (Computed, [*_INPUTS, "ConvRelu", "SumRelu"]),
         (Moved, ["ChannelShuffle", "Gather", "MaxPool", "Relu"]),

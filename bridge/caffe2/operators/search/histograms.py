@@ -88,7 +88,7 @@ def self_binning_histogram(
     return edges, torch.cat([counts, counts.new_zeros(1)])
 
 
-@register_operator("AccumulateHistogram")
+@register_operator("AccumulateHistogram", inputs="1", outputs="2", gradient="undefined")
 class AccumulateHistogram(TorchOperator):
     """Counts in `num_buckets` from `lower_bound` to `upper_bound`, and below and above.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-@register_operator("APMeter")
+@register_operator("APMeter", inputs="2", outputs="1", gradient="undefined")
 class APMeter(FloatOperator):
     """The average precision of each class. Inputs: scores and labels, one row per sample.
 

@@ -21,7 +21,9 @@ __all__ = ["AtomicIter", "Iter"]
 _LARGEST = 2**63 - 1
 
 
-@register_operator("Iter", ("cpu", "cuda"))
+@register_operator(
+    "Iter", ("cpu", "cuda"), inputs="0-1", outputs="1", inplace="0>0!", gradient="none"
+)
 class Iter(FloatOperator):
     """Add one to the int64 in the output, which is also the input; set it to 1 if there is none.
 
@@ -50,7 +52,9 @@ class Iter(FloatOperator):
             self.enforce(False, "the count is in [0, 2**63 - 1)", int(room))
 
 
-@register_operator("AtomicIter", ("cpu", "cuda"))
+@register_operator(
+    "AtomicIter", ("cpu", "cuda"), inputs="2", outputs="1", inplace="1>0!", gradient="none"
+)
 class AtomicIter(Iter):
     """(mutex, count) -> count + 1, in place.
 
