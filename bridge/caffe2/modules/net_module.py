@@ -35,7 +35,6 @@ from bridge.caffe2.modules.init_net import run_init_net
 from bridge.caffe2.modules.loading import net_message
 from bridge.caffe2.modules.module_blobs import tensors_of
 from bridge.caffe2.modules.module_run import ModuleRun
-from bridge.caffe2.operators.base.lazy_torch import settle
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.workspace import Workspace
 from bridge.exchange.conversion import export_source
@@ -173,7 +172,6 @@ class NetModule(torch.nn.Module):
         trainable: bool,
     ) -> None:
         super().__init__()
-        settle()  # torch's compiler traces the operators
         self.input_names: tuple[str, ...] = tuple(inputs)
         self.output_names: tuple[str, ...] = tuple(outputs)
         self._definition: bytes = message.SerializeToString()

@@ -34,8 +34,10 @@ Add an operator, for example `Double`:
 1. In a module of the package where it belongs, which ``python tools/make_operator_index.py`` adds
    to the index:
 
+       import torch
+       from torch import Tensor
+
        from bridge.caffe2.execution.function_operator import operator
-       from bridge.caffe2.operators.base.lazy_torch import torch
 
        @operator("Double", inplace="0>0", gradient="Double g0 > 0")
        def double(x: Tensor, *, out: Out = None) -> Tensor:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from bridge.caffe2.operators.base.checks import require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.operators.base.float_operator import FloatOperator
 
 __all__ = [

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 from ctypes import c_float
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from torch import Tensor
 
 __all__ = [
     "BOOL",

@@ -15,16 +15,17 @@ import functools
 from collections.abc import Callable
 from types import FunctionType
 
+import torch
+from torch import Tensor, dtype
+
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.calls import take_memory
 from bridge.caffe2.execution.torch_state import is_observed
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from torch import Tensor, dtype
 
 __all__ = ["address_of", "recordable", "takes_kernels"]
 

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.operators.base.gradients import gradient_alone
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__ = ["clamped", "extreme_over"]
@@ -27,7 +25,11 @@ def clamped(x: Tensor, low: float, high: float, out: Out = None) -> Tensor:
 
 
 def extreme_over(
-    x: Tensor, dims: Sequence[int], keepdim: bool, greatest: bool = True, out: Out = None
+    x: Tensor,
+    dims: list[int] | tuple[int, ...],
+    keepdim: bool,
+    greatest: bool = True,
+    out: Out = None,
 ) -> Tensor:
     """Return the greatest elements of `x` over `dims`, or the least ones.
 
@@ -35,8 +37,7 @@ def extreme_over(
     """
     function = torch.amax if greatest else torch.amin
     if not x.requires_grad:
-        found: Tensor = function(x, dims, keepdim, out=out)
-        return found
+        return function(x, dims, keepdim, out=out)
     fixed = x.detach()
     kept = function(fixed, dims, True)
     change = torch.where(x == kept, gradient_alone(x), x.new_zeros(())).sum(dims, keepdim)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.torch_io import operand
@@ -13,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.c10 import TypeMeta
 

@@ -7,11 +7,8 @@ be NaN.
 
 from __future__ import annotations
 
-from bridge.caffe2.operators.base.lazy_torch import torch
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
+import torch
+from torch import Tensor
 
 __all__ = ["gradient_alone", "with_gradient"]
 

@@ -13,13 +13,14 @@ a view of an input, since outputs own their memory.
 
 from __future__ import annotations
 
+import torch
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.torch_io import adopt, operand
 from bridge.caffe2.operators.base.checks import INTS
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
@@ -40,8 +41,7 @@ class TorchOperator(Operator):
     @property
     def _in_place(self) -> dict[int, int]:
         """The outputs that are in place of an input: {output: input}."""
-        in_place: dict[int, int] = self._definition.checked
-        return in_place
+        return self._definition.checked
 
     def x(self, i: int, types: Collection[TypeMeta] | None = None) -> torch.Tensor:
         """Return input `i` as a read-only torch tensor over the same memory.
@@ -101,13 +101,11 @@ class TorchOperator(Operator):
 
     def strings(self, i: int) -> list[bytes]:
         """Return the strings of input `i` as a list."""
-        found: list[bytes] = self.Input(i).data(c10.string)[:]
-        return found
+        return self.Input(i).data(c10.string)[:]
 
     def integers(self, i: int, types: Collection[TypeMeta] = INTS) -> list[int]:
         """Return the integers of input `i` as a list."""
-        found: list[int] = self.x(i, types).reshape(-1).tolist()
-        return found
+        return self.x(i, types).reshape(-1).tolist()
 
     def has_strings(self, i: int) -> bool:
         """Return whether input `i` is a tensor of strings."""

@@ -11,17 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments
 
@@ -282,5 +282,4 @@ def added_up(parts: Tensor, sizes: Sequence[int], window: Window) -> Tensor:
     for i in reversed(range(rank)):
         head = window.head[i]
         sides += [-head, sizes[i + 2] + head - parts.shape[i + 2]]
-    found: Tensor = torch.constant_pad_nd(parts, sides) if any(sides) else parts
-    return found
+    return torch.constant_pad_nd(parts, sides) if any(sides) else parts

@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+from torch.nn import functional
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first
 from bridge.caffe2.operators.base.checks import has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import address_of, takes_kernels
-from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.boxes import roi_align_kernels
 from bridge.caffe2.operators.boxes.roi_align_products import aligned_by_products
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of, require_pixels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
@@ -50,7 +51,7 @@ def _samples(rules: RoIRules, number: Tensor, geometry: Geometry, height: int, w
         y = _offsets(size[rows, 0], bins[0], up)
         x = _offsets(size[rows, 1], bins[1], across)
         y, x = corner[rows, :1] + y, corner[rows, 1:] + x
-        y, x = torch.broadcast_tensors(y[:, :, None], x[:, None, :])
+        y, x = torch.broadcast_tensors(y[:, :, None], x[:, None, :])  # type: ignore[no-untyped-call]
         if turn is not None:
             y, x = turned(y, x, turn[rows])
         shape = (len(rows), bins[0], up, bins[1], across)
@@ -66,8 +67,7 @@ def _offsets(size: Tensor, bins: int, count: int) -> Tensor:
     step = size.view(-1, 1, 1) / bins
     first = torch.arange(bins, dtype=size.dtype, device=size.device).view(1, -1, 1)
     inner = torch.arange(count, dtype=size.dtype, device=size.device).view(1, 1, -1) + 0.5
-    found: Tensor = (first * step + inner * step / count).flatten(1)
-    return found
+    return (first * step + inner * step / count).flatten(1)
 
 
 def _upright(regions: Tensor, rules: RoIRules) -> Geometry:

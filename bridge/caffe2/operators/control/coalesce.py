@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import torch
+
 from bridge.c10 import float32
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import FLOAT
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.exchange.import_tensor import import_tensor
@@ -51,5 +52,5 @@ class UnsafeCoalesce(TorchOperator):
                 continue
             part = whole[ends[i] : ends[i + 1]].view(source.shape)
             # By a capsule, which has this part only: an output that grows is not to reach the next.
-            capsule = torch.utils.dlpack.to_dlpack(part)
+            capsule = torch.utils.dlpack.to_dlpack(part)  # type: ignore[attr-defined]
             self.OutputTensorAlias(i, Tensor._wrap(import_tensor(capsule)))

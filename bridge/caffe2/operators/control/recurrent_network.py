@@ -7,13 +7,15 @@ the other, also with `enable_rnn_executor`, which changes no results.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.blob_table import find_blob, find_or_create
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.gradients.maker import GradientMaker
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.control.step_net import (
     ScratchWorkspaces,
@@ -26,8 +28,6 @@ from bridge.caffe2.operators.control.step_net import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.blob_table import BlobTable
 
@@ -117,8 +117,7 @@ class RecurrentNetwork(TorchOperator):
         blob = self.OutputBlob(self.OutputSize() - 1)
         if not blob.IsType(ScratchWorkspaces):
             blob.Reset(ScratchWorkspaces())
-        found: ScratchWorkspaces = blob.Get(ScratchWorkspaces)
-        return found
+        return blob.Get(ScratchWorkspaces)
 
     def _start_state(self, name: str, i: int, steps: int, n: int) -> None:
         """Resize a state, and set its first rows."""
@@ -287,8 +286,7 @@ class RecurrentNetworkGradient(TorchOperator):
 
     def _renamed(self, name: str) -> str:
         """Return another name for a blob, which memory optimization chose."""
-        found: str = self.GetSingleArgument(f"{name}.rename", name)
-        return found
+        return self.GetSingleArgument(f"{name}.rename", name)
 
     def _state(self, name: str) -> tuple[str, str, str | None, str | None]:
         """Return the names of a state, its gradient, and the given gradients of all and the last.

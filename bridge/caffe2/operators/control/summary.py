@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import torch
+
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import FLOAT
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.control.output_file import output_file
 

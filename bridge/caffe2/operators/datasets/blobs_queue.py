@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 
+import torch
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import find_blob, find_or_create
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.datasets.append import append_rows
 from bridge.caffe2.operators.datasets.columns import column_of

@@ -6,10 +6,11 @@ Follows caffe2/operators/dataset_ops.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+
 from bridge.caffe2.blobs.objects import Fields, TreeCursor
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import INT32, INT64
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.datasets.columns import Column, column_of, put_column
 from bridge.caffe2.operators.datasets.dataset import Dataset

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import threading
 
+import torch
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
@@ -17,7 +19,6 @@ from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.object_messages import tensor_of
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.files.databases import open_reader
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.datasets.blobs_queue import BlobsQueue
 from bridge.caffe2.operators.datasets.columns import Column, column_of, put_column
@@ -89,8 +90,7 @@ class QueueReader(DBReader):
         enforce(done, "No record arrived from the queue in time, or the queue is closed.")
         blob = blobs[self._place]
         if blob.IsType(c10.string):
-            found: bytes = blob.Get(c10.string)
-            return found
+            return blob.Get(c10.string)
         enforce(
             blob.IsType(c10.tensor), "The blob in the queue holds neither a string nor a tensor."
         )
@@ -160,8 +160,7 @@ class TensorProtosDBInput(TorchOperator):
     def _reader(self) -> DBReader:
         for kind in (FileReader, QueueReader):
             if self.InputIsType(0, kind):
-                reader: DBReader = self.Input(0, kind)
-                return reader
+                return self.Input(0, kind)
         raise EnforceNotMet("Input 0 is not a reader of a database; use CreateDB to create one.")
 
     def _record(self, reader: DBReader) -> list[Column]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 
+import torch
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.blobs.strings import Strings
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 
 TYPE_CHECKING = False

@@ -6,11 +6,12 @@ Follows caffe2/operators/dataset_ops.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.datasets.columns import Column, column_of, joined, put_column
 from bridge.caffe2.operators.datasets.cursor_operators import OfColumns

@@ -6,11 +6,12 @@ Follows caffe2/operators/reservoir_sampling.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+
 from bridge import c10
 from bridge.caffe2.blobs.objects import Map, Mutex
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 
 TYPE_CHECKING = False

@@ -10,11 +10,11 @@ from __future__ import annotations
 from zlib import crc32
 
 import numpy as np
+import torch
 
 from bridge import c10
 from bridge.caffe2.execution.blob_table import find_or_create
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.distributed.common_worlds import DEVICES, CommonWorld
 from bridge.caffe2.operators.distributed.store_handlers import timeout_of
@@ -253,7 +253,7 @@ class ReduceScatter(CollectiveOperator):
         )
         self.agree(world, tensors[0], timeout)
         with world.group("ReduceScatter") as group:
-            parts = _sum_into_first(tensors).split(counts)
+            parts = torch.split(_sum_into_first(tensors), counts)
             works = []
             for root, part in enumerate(parts):
                 if part.numel():

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+import torch
+
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.distributed.store_handlers import (
     StoreHandler,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["DEVICES", "CommonWorld"]
 
 DEVICES = ("cpu", "cuda")
+_distributed: Any = torch.distributed  # which does not export its stores to type checkers
 _ENGINES = ("", "GLOO", "NCCL")
 
 
@@ -63,7 +65,7 @@ class CommonWorld:
         # The n-th world of that name here meets the n-th of the others.
         key = f"{self.name}/times/{self.rank}"
         count = self.store.add(key, 1)
-        store = torch.distributed.PrefixStore(f"{self.name}/{count}", self.store)
+        store = _distributed.PrefixStore(f"{self.name}/{count}", self.store)
         try:
             self._group = self._new_group(store)
         except Exception as cause:
@@ -143,13 +145,12 @@ class CommonWorld:
             work.wait(timeout)
 
     def _new_group(self, store: Any) -> Any:
-        distributed = torch.distributed
         assert self.timeout is not None
         if self.engine == "NCCL":
-            options = distributed.ProcessGroupNCCL.Options()
+            options = _distributed.ProcessGroupNCCL.Options()
             options._timeout = self.timeout + timedelta(minutes=10)  # ours comes first
-            return distributed.ProcessGroupNCCL(store, self.rank, self.size, options)
-        group = distributed.ProcessGroupGloo
+            return _distributed.ProcessGroupNCCL(store, self.rank, self.size, options)
+        group = _distributed.ProcessGroupGloo
         if not self.interface:
             return group(store, self.rank, self.size, self.timeout)
         options = group._Options()
@@ -201,7 +202,7 @@ class CreateCommonWorld(TorchOperator):
             store = self.Input(0, StoreHandler).store
         else:
             enforce(size == 1, f"{size} processes need a store to meet in, as input 0.")
-            store = torch.distributed.HashStore()
+            store = _distributed.HashStore()
         world = CommonWorld(
             store,
             self._definition.name or self._definition.outputs[0],

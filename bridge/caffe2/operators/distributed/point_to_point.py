@@ -6,11 +6,12 @@ Follows caffe2/operators/communicator_op.cc, PyTorch 1.8.1, which has their sche
 
 from __future__ import annotations
 
+import torch
+
 from bridge import c10
 from bridge.caffe2.base.data_types import ELEMENT_TYPES, NUMBERS
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import enforce
 from bridge.caffe2.operators.distributed.collectives import CollectiveOperator, as_bytes
 from bridge.caffe2.operators.distributed.common_worlds import DEVICES, CommonWorld
@@ -35,8 +36,7 @@ class _PointToPoint(CollectiveOperator):
         if self.InputSize() > i:
             (value,) = self.integers(i, (c10.int32, c10.int64))
             return value
-        number: int = self.GetSingleArgument(name, default)
-        return number
+        return self.GetSingleArgument(name, default)
 
     def header_device(self, world: CommonWorld) -> torch.device:
         """Return the device of the message before the elements."""

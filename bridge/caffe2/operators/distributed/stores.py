@@ -62,8 +62,7 @@ class _OfStore(TorchOperator):
     @property
     def handler(self) -> StoreHandler:
         """The store."""
-        found: StoreHandler = self.Input(0, StoreHandler)
-        return found
+        return self.Input(0, StoreHandler)
 
     def key(self, blob: str) -> str:
         """Return the argument `blob_name`, by default the name of the blob itself."""

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, require
 from bridge.caffe2.operators.base.extremes import clamped
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.elementwise import few_elements
 from bridge.caffe2.operators.elementwise.few_elements import are_few
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []

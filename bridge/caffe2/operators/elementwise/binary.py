@@ -7,6 +7,9 @@ set. Follows caffe2/operators/elementwise_ops.h and elementwise_ops_utils.cc, Py
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
@@ -20,7 +23,6 @@ from bridge.caffe2.operators.base.checks import (
     has_values,
     require,
 )
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.elementwise.few_elements import (
     KERNELS,
     KERNELS_PER_CHANNEL,
@@ -32,8 +34,6 @@ from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import InPlace, Out
 
@@ -90,8 +90,7 @@ def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
             return kernel(a, other, out, a.numel())
         if per_channel is not None and (planes := planes_of(out, a, other)) is not None:
             return per_channel(a, other, out, *planes)
-        result: Tensor = getattr(torch, function)(a, other, out=out)
-        return result
+        return getattr(torch, function)(a, other, out=out)
 
     compute.__doc__ = f"torch.{function} of each pair of elements."
     compute.__name__ = compute.__qualname__ = function
@@ -219,6 +218,7 @@ def pow_(
     """A ** `exponent`, or A ** B, where B broadcasts only with `broadcast`."""
     if b is None:
         require(exponent is not None, "there is the argument exponent, or an input 1")
+        assert exponent is not None
         return torch.pow(a, exponent, out=out)
     if not broadcast.is_set:
         require(a.shape == b.shape, "A and B have the same sizes, unless broadcast is set", a, b)

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import math
 
+from torch import Tensor
+
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__ = ["KERNELS", "KERNELS_PER_CHANNEL", "are_few", "join", "planes_of", "relu"]
 

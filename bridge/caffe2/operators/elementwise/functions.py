@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import (
     FLOATS,
@@ -13,12 +16,9 @@ from bridge.caffe2.operators.base.checks import (
     require_range,
 )
 from bridge.caffe2.operators.base.extremes import clamped
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []

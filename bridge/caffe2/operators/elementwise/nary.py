@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require
 from bridge.caffe2.operators.base.gradients import gradient_alone
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import InPlace, Out
 
 __all__: list[str] = []

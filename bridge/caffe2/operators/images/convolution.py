@@ -6,11 +6,13 @@ NHWC runs as torch's channels_last on views of the same memory, so nothing is tr
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.windows import (
     Window,
     Windows,
@@ -22,8 +24,6 @@ from bridge.caffe2.operators.images import convolution_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Arguments, Out, OutputCount
 
 __all__: list[str] = []

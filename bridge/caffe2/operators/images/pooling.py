@@ -10,20 +10,21 @@ from __future__ import annotations
 import functools
 import math
 
+import torch
+from torch import Tensor
+from torch.nn import functional
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import LARGEST, image_order, require
 from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
-from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.windows import Window, Windows, added_up, by_rank, windows_of
 from bridge.caffe2.operators.images import pool_kernels as kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments, Out
 
@@ -114,8 +115,7 @@ def _suits_kernels(x: Tensor, window: Window) -> bool:
 
 
 def _room(out: Out, x: Tensor, window: Window) -> Tensor:
-    found: Tensor = x.new_empty(*x.shape[:2], *window.sizes) if out is None else out
-    return found
+    return x.new_empty(*x.shape[:2], *window.sizes) if out is None else out
 
 
 def _dimensions(x: Tensor, window: Window) -> tuple[_Dimension, _Dimension]:
@@ -133,13 +133,12 @@ def _max_by_kernel(x: Tensor, y: Tensor, dimensions: tuple[_Dimension, _Dimensio
 
 @recordable
 def _max_with_gradient(x: Tensor, window: Window) -> Tensor:
-    found: Tensor = _max_function().apply(x, window)
-    return found
+    return _max_function().apply(x, window)
 
 
 @functools.cache
 def _max_function() -> Any:
-    class MaxPool(torch.autograd.Function):  # type: ignore[misc]
+    class MaxPool(torch.autograd.Function):
         """The maxima by a kernel; of equal ones each has the whole gradient, as in Caffe2."""
 
         @staticmethod
@@ -198,8 +197,7 @@ def _mean_by_kernel(
 def _native_max(x: Tensor, window: Window) -> Tensor:
     pool = getattr(torch, f"max_pool{x.dim() - 2}d")
     if _is_native(x, window):
-        found: Tensor = pool(x, window.kernel, window.stride, window.head)
-        return found
+        return pool(x, window.kernel, window.stride, window.head)
     found = pool(window.padded(x, _lowest(x)), window.kernel, window.stride)
     return found
 
@@ -269,7 +267,9 @@ def lp_pool(x: Tensor, *, windows: PoolWindows, p: float = 2.0, order: str = "NC
         return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
     require(x.dim() == 4, "X has two spatial dimensions", x)
     powers = window.padded(torch.pow(x.abs(), p))
-    sums = functional.avg_pool2d(powers, window.kernel, window.stride, divisor_override=1)
+    sums = functional.avg_pool2d(
+        powers, list(window.kernel), list(window.stride), divisor_override=1
+    )
     return channels_last(torch.pow(sums, 1 / p), order)
 
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
 from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.images import resize_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
@@ -74,8 +74,7 @@ def _sources(size: int, to: int, scale: float, like: Tensor) -> Tensor:
     """Return, for each of `to` indices, the index / `scale` below `size`, rounded down."""
     divisor = torch.full((), scale, dtype=torch.float32, device=like.device)
     where = torch.arange(to, dtype=torch.float32, device=like.device) / divisor
-    found: Tensor = where.long().clamp(max=size - 1)
-    return found
+    return where.long().clamp(max=size - 1)
 
 
 def _nearest(x: Tensor, scales: list[float], order: str, out: Out) -> Tensor:
@@ -201,7 +200,7 @@ def upsample_bilinear(
     sizes = _grown(x.shape[2:], _scales(scales, height_scale, width_scale))
     if not x.numel() or not min(sizes):
         return x.new_empty((*x.shape[:2], *sizes))
-    return torch._C._nn.upsample_bilinear2d(x, sizes, True, out=out)
+    return torch._C._nn.upsample_bilinear2d(x, sizes, True, out=out)  # type: ignore[call-arg]
 
 
 @operator("UpsampleBilinearGradient", sized_by=("scales",))
@@ -212,5 +211,4 @@ def upsample_bilinear_gradient(dy: Tensor, x: Tensor, scales: Tensor | None = No
     if not dy.numel():
         return torch.zeros_like(x)
     back = torch.ops.aten.upsample_bilinear2d_backward
-    found: Tensor = back(dy, list(dy.shape[2:]), list(x.shape), True)
-    return found
+    return back(dy, list(dy.shape[2:]), list(x.shape), True)

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
@@ -17,13 +20,10 @@ from bridge.caffe2.operators.base.channels import (
 from bridge.caffe2.operators.base.checks import image_order, require
 from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.defined_mode import DefinedMode
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers import channel_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
 __all__: list[str] = []

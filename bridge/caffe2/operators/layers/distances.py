@@ -8,16 +8,16 @@ Follows the operators in caffe2/operators/distance_op.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers import distance_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []

@@ -7,16 +7,14 @@ The weights are rounded to float16; the products are float32.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.c10 import TypeMeta
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import FLOAT, axis_from_front
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__ = ["PackedWeight"]
 

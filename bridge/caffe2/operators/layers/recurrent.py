@@ -8,16 +8,17 @@ lengths are an input with the argument `sequence_lengths` (True); without, it is
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from torch import Tensor
 
 __all__: list[str] = []
 
@@ -60,8 +61,7 @@ def _parts(gates: Tensor, state: Tensor, count: int) -> tuple[Tensor, ...]:
 
 def _chosen(continues: Tensor, new: Tensor, old: Tensor, drop_states: bool) -> Tensor:
     """Return the new state, or that of a sequence that has ended."""
-    found: Tensor = torch.where(continues, new, old.new_zeros(()) if drop_states else old)
-    return found
+    return torch.where(continues, new, old.new_zeros(()) if drop_states else old)
 
 
 def _gathered(continues: Tensor, slopes: list[Tensor], like: Tensor) -> Tensor:

@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import axis_from_front, require
 from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers import softmax_kernels
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
@@ -34,8 +34,7 @@ def softmax(x: Tensor, *, axis: int = 1, out: Out = None) -> Tensor:
     if out is None:
         return torch.softmax(rows, 1).view(x.shape)
     torch._softmax(rows, 1, False, out=as_matrix(out, axis))
-    found: Tensor = out
-    return found
+    return out
 
 
 @recordable
@@ -56,8 +55,7 @@ def softmax_gradient(y: Tensor, dy: Tensor, *, axis: int = 1, out: Out = None) -
     if out is None:
         return (rows * (drows - inner)).view(y.shape)
     torch.mul(rows, drows - inner, out=as_matrix(out, axis))
-    found: Tensor = out
-    return found
+    return out
 
 
 @operator("Normalize", gradient="NormalizeGradient i0 g0 > 0")

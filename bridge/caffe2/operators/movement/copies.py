@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
@@ -14,8 +16,6 @@ from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Out, TargetDevice
 

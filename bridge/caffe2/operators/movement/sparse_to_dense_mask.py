@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import torch
+
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.checks import INT32, INTS
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids
 from bridge.caffe2.operators.base.torch_operator import enforce
 

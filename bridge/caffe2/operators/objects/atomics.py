@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import torch
+
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.blobs.objects import AtomicBool, Mutex
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import BOOL, INT32, INT64
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 
 __all__: list[str] = []

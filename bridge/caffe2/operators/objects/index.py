@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import torch
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.blobs.objects import Index
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 
 TYPE_CHECKING = False
@@ -58,8 +59,7 @@ class _OfIndex(TorchOperator):
             raise EnforceValueError(f"The index has keys of type {index.dtype}, not {given}.")
         if given is c10.string:
             return self.strings(1)
-        keys: list[Any] = self.x(1).reshape(-1).tolist()
-        return keys
+        return self.x(1).reshape(-1).tolist()
 
 
 @register_operator("IndexGet", inputs="2", outputs="1")

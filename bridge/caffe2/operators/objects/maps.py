@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import torch
+
 from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.blobs.objects import Map
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import INTS
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 
 __all__: list[str] = []

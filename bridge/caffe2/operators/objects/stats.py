@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 
+import torch
+
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import INT64
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.objects.stat_registry import StatRegistry, Timer, registered_stats
 
@@ -39,8 +40,7 @@ class _OfRegistry(TorchOperator):
         """Return the registry."""
         if self.InputSize() <= self.place:
             return registered_stats
-        found: StatRegistry = self.Input(self.place, StatRegistry)
-        return found
+        return self.Input(self.place, StatRegistry)
 
 
 @register_operator("StatRegistryExport", inputs="0-1", outputs="3")
@@ -99,8 +99,7 @@ class _Timed(TorchOperator):
 
     def timer(self) -> Timer:
         """Return input 0."""
-        found: Timer = self.Input(0, Timer)
-        return found
+        return self.Input(0, Timer)
 
     def end(self, elapsed: int) -> None:
         """Stop the timer, and add the time to its counter."""

@@ -53,8 +53,7 @@ class _Put(TorchOperator):
         dtype = self.Input(0).dtype()
         x = self.x(0, _PUT_TYPES)
         if x.numel():
-            found: int | float = x.reshape(-1)[0].item()
-            return found
+            return x.reshape(-1)[0].item()
         enforce(
             self.HasArgument("default_value"),
             f"Blob {self._definition.inputs[0]!r} is empty, and default_value is not set.",

@@ -11,6 +11,9 @@ Follows caffe2/quantization/server, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
@@ -20,7 +23,6 @@ from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.checks import require, single
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.quantized.dnnlowp_arithmetic import (
     PackedWeights,
     chosen,
@@ -36,8 +38,6 @@ from bridge.caffe2.operators.quantized.int8_operator import Int8Operator, Quanti
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.definition import Definition
 
@@ -138,8 +138,7 @@ class _Lowp(Int8Operator):
 
     @property
     def _in_place(self) -> dict[int, int]:
-        in_place: dict[int, int] = self._definition.checked.in_place
-        return in_place
+        return self._definition.checked.in_place
 
 
 class Computed(_Lowp):
@@ -225,8 +224,7 @@ class _Conversion(_Lowp):
 
     @property
     def _in_place(self) -> dict[int, int]:
-        in_place: dict[int, int] = self._definition.checked
-        return in_place
+        return self._definition.checked
 
 
 class Quantize(_Conversion):

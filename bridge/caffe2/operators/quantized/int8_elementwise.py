@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require, single
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.quantized.int8_operator import (
     Int8Operator,
     Quantized,
@@ -20,10 +22,6 @@ from bridge.caffe2.operators.quantized.int8_operator import (
     shifted,
     wrapped,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import image_order, require, single
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.windows import Window, Windows
 from bridge.caffe2.operators.boxes.roi_align import roi_align
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules
@@ -28,8 +30,6 @@ from bridge.caffe2.operators.quantized.int8_operator import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.definition import Definition
 

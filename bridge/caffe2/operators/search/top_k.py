@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
 from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.search import top_k_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
 __all__ = ["sorted_down", "top_k_axis"]
@@ -24,8 +24,10 @@ def sorted_down(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Return `x` sorted along `dim`, the greatest first, and the indices; equal ones in order."""
     if torch.onnx.is_in_onnx_export():
         # ONNX's TopK keeps equal elements in order; its exporter knows no stable sort.
-        return tuple(torch.sort(x, dim, descending=True))
-    return tuple(torch.sort(x, dim=dim, descending=True, stable=True))
+        values, indices = torch.sort(x, dim, descending=True)
+    else:
+        values, indices = torch.sort(x, dim=dim, descending=True, stable=True)
+    return values, indices
 
 
 def top_k_axis(axis: int, x: Tensor) -> int:

@@ -13,18 +13,19 @@ and elements do not match; here this is an error.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import BOOL, INT32, INT64, NUMBERS_AND_BOOL, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torch import Tensor
 
 __all__ = ["elements", "flat_lengths", "merged_order", "require_same_examples"]
 

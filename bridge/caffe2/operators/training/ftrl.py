@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require, single
 from bridge.caffe2.operators.base.cpu_kernels import recordable
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.training import step_kernels
 from bridge.caffe2.operators.training.optimizers import (
     alike,
@@ -18,8 +20,6 @@ from bridge.caffe2.operators.training.optimizers import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Arguments, Out
 
 __all__ = ["FtrlSettings", "ftrl_step"]

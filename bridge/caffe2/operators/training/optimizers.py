@@ -8,16 +8,16 @@ it replaces.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.training import step_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
 __all__ = [
@@ -134,8 +134,7 @@ def momentum_sgd_update(
 def adam_correction(iteration: Tensor, beta1: float, beta2: float) -> Tensor:
     """Return the correction of the bias at an iteration, 0-d in float64."""
     t = iteration.view(-1)[0].to(torch.float64) + 1
-    found: Tensor = torch.sqrt(1 - torch.pow(beta2, t)) / (1 - torch.pow(beta1, t))
-    return found
+    return torch.sqrt(1 - torch.pow(beta2, t)) / (1 - torch.pow(beta1, t))
 
 
 @operator(
