@@ -35,7 +35,6 @@ from bridge.exchange.torch_export cimport torch_computes, torch_operand
 from bridge.at.printing import array_text, torch_text
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceBufferError, EnforceNotMet, EnforceValueError
-from bridge.exchange.refusal import reason_of
 from bridge.exchange.to_device import to_device
 
 cdef enum:
@@ -162,6 +161,8 @@ cdef object _listed(TensorImpl impl, str caller):
         try:
             return torch_operand(impl).tolist()
         except RuntimeError as error:
+            from bridge.exchange.refusal import reason_of
+
             raise EnforceBufferError(
                 f"torch gives no numbers of {dtype}: {reason_of(error)}. Look at the bytes: "
                 "x.view('uint8').", caller) from error

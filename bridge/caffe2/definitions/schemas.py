@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schemas of Caffe2's operators: numbers of inputs and outputs, and which may be one blob.
+"""What is declared with operators: numbers of inputs and outputs, which may be one blob, gradients.
 
 Follows OpSchema, caffe2/core/operator_schema.h, PyTorch 1.8.1.
 """
@@ -16,7 +16,17 @@ if TYPE_CHECKING:
 
 _ASKED = 6, 4  # the inputs and outputs for which Caffe2 was asked whether they may be one blob
 
-__all__ = ["Schema", "check_names", "declare_schema", "places_text", "schema_of", "schema_text"]
+__all__ = [
+    "Schema",
+    "check_gradient",
+    "check_names",
+    "declare_gradient",
+    "declare_schema",
+    "gradient_of",
+    "places_text",
+    "schema_of",
+    "schema_text",
+]
 
 
 class Schema:
@@ -68,6 +78,8 @@ def _pair(text: str) -> tuple[int, int]:
 
 
 _schemas: dict[str, Schema] = {}
+_gradients: dict[str, Any] = {}
+_WORDS = ("none", "undefined", "unimplemented")
 
 
 def schema_text(inputs: Any, outputs: Any, inplace: Any) -> str:
@@ -111,6 +123,40 @@ def declare_schema(op_type: str, text: str, is_built_in: bool = False) -> None:
     """
     if not is_built_in or op_type not in _schemas:
         _schemas[op_type] = Schema(text)
+
+
+def declare_gradient(op_type: str, gradient: Any, is_built_in: bool = False) -> None:
+    """Set the gradient of an operator type, as `check_gradient` takes it.
+
+    is_built_in: a gradient that a user declared for the type stays.
+    """
+    if not is_built_in or op_type not in _gradients:
+        _gradients[op_type] = gradient
+
+
+def check_gradient(gradient: Any) -> None:
+    """Raise EnforceNotMet, also a ValueError, if a gradient is none that can be declared.
+
+    gradient: a pattern, or "none", "undefined" or "unimplemented"; or a function of the operator
+    and the gradients of its outputs, as `GradientRegistry.RegisterGradient` takes, or one of a
+    GradientMaker alone, named `maker`.
+    """
+    if callable(gradient) or (
+        isinstance(gradient, str) and (gradient in _WORDS or ">" in gradient)
+    ):
+        return
+    raise EnforceValueError(
+        f"{gradient!r} is not a gradient: give a pattern, such as 'ReluGradient o0 g0 > 0', one of "
+        f"{_WORDS}, or a function.",
+        "operator",
+    )
+
+
+def gradient_of(op_type: str) -> Any:
+    """Return the gradient that is declared with an operator type, or None."""
+    if op_type not in _gradients:
+        load_built_in(op_type)
+    return _gradients.get(op_type)
 
 
 def schema_of(op_type: str) -> Schema:

@@ -7,7 +7,7 @@ from bridge.c10 import Device, EnforceNotMet
 from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError
 from bridge.caffe2.base.errors import also_as, wrap_error
-from bridge.caffe2.base.text import listed
+from bridge.caffe2.base.names import listed
 from bridge.caffe2.definitions.arguments import repeated_value, single_value
 from bridge.caffe2.definitions.schemas import check_names
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob, find_or_create

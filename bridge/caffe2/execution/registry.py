@@ -16,10 +16,14 @@ from bridge.caffe2.definitions.operator_types import (
     nearby_names,
     registry_key,
 )
-from bridge.caffe2.definitions.schemas import declare_schema, schema_text
+from bridge.caffe2.definitions.schemas import (
+    check_gradient,
+    declare_gradient,
+    declare_schema,
+    schema_text,
+)
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.operator import Operator, assign
-from bridge.caffe2.gradients.declared import declare_gradient, gradient_maker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,7 +108,8 @@ def register_operator(
     key = registry_key(name, engine)
     has_schema = inputs is not None and outputs is not None
     schema = schema_text(inputs, outputs, inplace) if has_schema else None
-    maker = None if gradient is None else gradient_maker(gradient)
+    if gradient is not None:
+        check_gradient(gradient)
 
     def register(cls: OperatorClass) -> OperatorClass:
         given: Any = cls
@@ -129,8 +134,8 @@ def register_operator(
             if schema is not None:
                 declare_schema(name, schema, is_built_in)
                 cls._has_schema = True
-            if maker is not None:
-                declare_gradient(name, maker, is_built_in)
+            if gradient is not None:
+                declare_gradient(name, gradient, is_built_in)
             known.update(dict.fromkeys(free, cls))
             if not is_built_in:
                 registry.generation += 1

@@ -26,7 +26,7 @@ import torch
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import caffe2_pb2
-from bridge.caffe2.base.text import listed
+from bridge.caffe2.base.names import listed
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob
 from bridge.caffe2.execution.net_function import NetFunction, Step, last_uses, names_of

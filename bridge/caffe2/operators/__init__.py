@@ -77,7 +77,6 @@ __all__ = ["load", "registry_keys"]
 
 def load(key: str) -> None:
     """Import the module that registers the operator of a registry key, if there is one."""
-    from bridge.caffe2.operators import engines
     from bridge.caffe2.operators.index import modules
 
     # Some types are declared for an engine only, with their schema.
@@ -87,6 +86,8 @@ def load(key: str) -> None:
 
         importlib.import_module(f"{__name__}.{module}")
     elif "_ENGINE_" in key:
+        from bridge.caffe2.operators import engines
+
         engines.load(key)
 
 

@@ -14,9 +14,6 @@ from bridge.caffe2.execution.blob_table import (
     find_or_create,
 )
 from bridge.caffe2.execution.definition import definition_of
-from bridge.caffe2.execution.nets import create_net, run_net_once
-from bridge.caffe2.execution.plans import plan_of, run_plan
-from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.execution.running import run_operator
 from bridge.caffe2.workspaces.blob_map import BlobMap
 from bridge.caffe2.workspaces.current import current as _current
@@ -29,6 +26,8 @@ from bridge.caffe2.workspaces.named_blobs import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar
+
+    from bridge.caffe2.execution.runnable_net import RunnableNet
 
 __all__ = ["BlobMap", "Workspace"]
 
@@ -131,6 +130,8 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
 
         Raises EnforceNotMet as `CreateNet`.
         """
+        from bridge.caffe2.execution.nets import create_net
+
         caller = "Workspace.create_net"
         return create_net(self, as_message(net, "NetDef", caller), overwrite, caller)
 
@@ -146,8 +147,12 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
         if kind == "OperatorDef":
             run_operator(self, definition_of(message, caller), 1, caller)
         elif kind == "NetDef":
+            from bridge.caffe2.execution.nets import run_net_once
+
             run_net_once(self, as_message(message, kind, caller), caller)
         elif kind in ("PlanDef", "ExecutionStep"):
+            from bridge.caffe2.execution.plans import plan_of, run_plan
+
             run_plan(self, plan_of(obj, caller), caller)
         else:
             raise EnforceValueError(

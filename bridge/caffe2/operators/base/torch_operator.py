@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["TorchOperator", "enforce"]
+__all__ = ["TorchOperator"]
 
 
 class TorchOperator(Operator):
@@ -99,6 +99,27 @@ class TorchOperator(Operator):
         if not on_host:
             self.SetOutputTensor(i, tensor)
 
+    def load(self, i: int, items: list[Any]) -> torch.Tensor:
+        """Return input `i` as a torch tensor over its memory.
+
+        Strings and other objects are appended to `items`; the result holds their indices there.
+        """
+        tensor = self.Input(i)
+        dtype = tensor.dtype()
+        if not dtype or dtype.is_pod:
+            return operand(tensor)
+        start = len(items)
+        items += tensor.data(dtype)[:]
+        return torch.arange(start, len(items), device="cpu").view(torch.Size(tensor.sizes()))
+
+    def store(self, o: int, result: torch.Tensor, items: list[Any], dtype: TypeMeta) -> None:
+        """Set output `o` to `result`, a new tensor, or to the items whose indices it holds."""
+        if dtype.is_pod:
+            self.put(o, result)
+        else:
+            places = result.reshape(-1).tolist()
+            self.put_objects(o, result.shape, [items[place] for place in places], dtype)
+
     def strings(self, i: int) -> list[bytes]:
         """Return the strings of input `i` as a list."""
         return self.Input(i).data(c10.string)[:]
@@ -130,9 +151,3 @@ class TorchOperator(Operator):
             self._definition.type,
             condition="IsType(T)",
         )
-
-
-def enforce(condition: bool, message: str) -> None:
-    """Raise EnforceNotMet with `message` unless `condition` holds."""
-    if not condition:
-        raise EnforceNotMet(message)

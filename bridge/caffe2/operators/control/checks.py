@@ -12,8 +12,8 @@ from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import FLOATS, INTS, has_values
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import FLOATS, INTS, has_values, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,5 +93,5 @@ class FeedString(TorchOperator):
 
     def RunOnDevice(self) -> None:
         value = self.GetSingleArgument("value")
-        enforce(isinstance(value, (str, bytes)), "FeedBlob needs the argument value, a string.")
+        require(isinstance(value, (str, bytes)), "FeedBlob needs the argument value, a string.")
         self.OutputBlob(0).feed(value)

@@ -7,8 +7,8 @@ import torch
 
 from bridge.c10 import float32
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import FLOAT
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import FLOAT, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.exchange.import_tensor import import_tensor
 
@@ -32,7 +32,7 @@ class UnsafeCoalesce(TorchOperator):
 
     def RunOnDevice(self) -> None:
         n = self.InputSize()
-        enforce(self.OutputSize() == n + 1, "There must be one output per input, and one more.")
+        require(self.OutputSize() == n + 1, "There must be one output per input, and one more.")
         sources = [self.x(i, FLOAT) for i in range(n)]
         ends = [0]
         for source in sources:
@@ -42,7 +42,7 @@ class UnsafeCoalesce(TorchOperator):
         for i, source in enumerate(sources):
             if not source.numel() or source.data_ptr() == whole[ends[i] :].data_ptr():
                 continue
-            enforce(
+            require(
                 not first <= source.data_ptr() < last,
                 f"Input {i} shares memory with the last output, in another place.",
             )

@@ -11,7 +11,7 @@ import os
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
-from bridge.caffe2.base.text import listed
+from bridge.caffe2.base.names import listed
 from bridge.caffe2.execution.blob_table import find_or_create
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.files.blob_files import (

@@ -16,7 +16,8 @@ from bridge.caffe2.execution.blob_table import find_blob, find_or_create
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.gradients.maker import GradientMaker
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.control.step_net import (
     ScratchWorkspaces,
     StepNet,
@@ -70,7 +71,7 @@ class RecurrentNetwork(TorchOperator):
         super().__init__(*args)
         states = self.GetRepeatedArgument("recurrent_states")
         initial = self.GetRepeatedArgument("initial_recurrent_state_ids")
-        enforce(
+        require(
             len(states) == len(initial),
             f"There are {len(states)} recurrent_states, and {len(initial)} "
             "initial_recurrent_state_ids.",
@@ -81,14 +82,14 @@ class RecurrentNetwork(TorchOperator):
         self._aliases = self._read_aliases()
         self._time_step = self.GetSingleArgument("timestep", "timestep")
         net = net_of(self, "step_net")
-        enforce(net is not None, "RecurrentNetwork needs the argument step_net.")
+        require(net is not None, "RecurrentNetwork needs the argument step_net.")
         self._net = StepNet(net, links_of(self), self._time_step, "RecurrentNetwork")
         self._backward = net_of(self, "backward_step_net") is not None
 
     def _read_aliases(self) -> list[tuple[str, str, int]]:
         src, dst = self.GetRepeatedArgument("alias_src"), self.GetRepeatedArgument("alias_dst")
         offsets = self.GetRepeatedArgument("alias_offset")
-        enforce(
+        require(
             len(src) == len(dst) == len(offsets),
             f"alias_src, alias_dst and alias_offset have {len(src)}, {len(dst)} and "
             f"{len(offsets)} values.",
@@ -97,13 +98,13 @@ class RecurrentNetwork(TorchOperator):
 
     def RunOnDevice(self) -> None:
         sequence = self.x(0)
-        enforce(sequence.dim() >= 2, f"Input 0 is (T, N, ...), not {list(sequence.shape)}.")
+        require(sequence.dim() >= 2, f"Input 0 is (T, N, ...), not {list(sequence.shape)}.")
         steps, n = sequence.shape[:2]
         for state, initial in self._states:
             self._start_state(state, initial, steps, n)
         scratch = self._scratch()
         count = steps if self._backward else self.GetSingleArgument("num_workspaces", 2)
-        enforce(count > 0 or not steps, f"num_workspaces must be at least 1, not {count}.")
+        require(count > 0 or not steps, f"num_workspaces must be at least 1, not {count}.")
         shared = scratch.prepare(self._workspace, count)
         for name in self.GetRepeatedArgument("recompute_blobs_on_backward"):
             find_or_create(shared, name)
@@ -122,7 +123,7 @@ class RecurrentNetwork(TorchOperator):
     def _start_state(self, name: str, i: int, steps: int, n: int) -> None:
         """Resize a state, and set its first rows."""
         initial = self.x(i)
-        enforce(
+        require(
             initial.dim() >= 1 and (initial.dim() == 1 or initial.shape[-2] == n),
             f"The initial state {self._definition.inputs[i]!r} is (D), (N, D) or (steps, N, D) "
             f"with N = {n}, not {list(initial.shape)}.",
@@ -136,7 +137,7 @@ class RecurrentNetwork(TorchOperator):
     def _alias(self, src: str, dst: str, offset: int) -> None:
         states = operand(find_or_create(self._workspace, src).Get(c10.tensor))
         start = offset if offset >= 0 else states.shape[0] + offset
-        enforce(
+        require(
             0 <= start <= states.shape[0],
             f"The alias {dst!r} starts at row {start} of {src!r}, which has {states.shape[0]}.",
         )
@@ -198,7 +199,7 @@ class ApplyLink(TorchOperator):
         t, whole = self.integers(0, (c10.int32,))[0], self.x(1)
         start = t + self.GetSingleArgument("offset", -1)
         window = self.GetSingleArgument("window", 1)
-        enforce(
+        require(
             whole.dim() > 0 and 0 <= start <= whole.shape[0] - window,
             f"The link needs {window} rows from {start} of sizes {list(whole.shape)}.",
         )
@@ -256,7 +257,7 @@ class RecurrentNetworkGradient(TorchOperator):
         self._initial = self.GetRepeatedArgument("initial_recurrent_state_ids")
         self._time_step = self.GetSingleArgument("timestep", "timestep")
         net = net_of(self, "backward_step_net")
-        enforce(net is not None, "RecurrentNetworkGradient needs the argument backward_step_net.")
+        require(net is not None, "RecurrentNetworkGradient needs the argument backward_step_net.")
         links = [*links_of(self), *links_of(self, "backward_", windows=False)]
         links = [
             one._replace(internal=self._renamed(one.internal), external=self._renamed(one.external))
@@ -265,7 +266,7 @@ class RecurrentNetworkGradient(TorchOperator):
         self._params: list[tuple[str, str]] = []
         params = self.GetRepeatedArgument("param")
         names = self.GetRepeatedArgument("param_grads")
-        enforce(
+        require(
             len(names) in (0, len(params)),
             f"There are {len(params)} values of param, and {len(names)} param_grads.",
         )
@@ -300,7 +301,7 @@ class RecurrentNetworkGradient(TorchOperator):
             if src != name or alias not in self._given:
                 continue
             given = self._definition.inputs[self._given.index(alias)]
-            enforce(
+            require(
                 offsets[alias] in (1, -1),
                 f"An output with a gradient has the alias_offset 1 or -1, not {offsets[alias]}.",
             )
@@ -314,7 +315,7 @@ class RecurrentNetworkGradient(TorchOperator):
         sequence = self.x(len(self._given))
         steps = sequence.shape[0]
         scratch = self.Input(self.InputSize() - 1, ScratchWorkspaces)
-        enforce(
+        require(
             len(scratch.steps) >= steps,
             f"There are {steps} steps, but {len(scratch.steps)} workspaces of the forward run.",
         )

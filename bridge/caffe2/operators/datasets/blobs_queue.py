@@ -16,7 +16,8 @@ from bridge.c10 import TypeMeta
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import find_blob, find_or_create
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.datasets.append import append_rows
 from bridge.caffe2.operators.datasets.columns import column_of
 
@@ -122,17 +123,17 @@ class CreateBlobsQueue(TorchOperator):
 
     def RunOnDevice(self) -> None:
         capacity, n = self.GetSingleArgument("capacity", 1), self.GetSingleArgument("num_blobs", 1)
-        enforce(
+        require(
             capacity >= 0 and n >= 0,
             f"capacity and num_blobs must not be negative: {capacity}, {n}.",
         )
         fields = self.GetRepeatedArgument("field_names")
-        enforce(len(fields) in (0, n), f"There are {len(fields)} field_names, but {n} blobs.")
+        require(len(fields) in (0, n), f"There are {len(fields)} field_names, but {n} blobs.")
         name, workspace = self._definition.outputs[0], self._workspace
         names = [[f"{name}_{i}_{j}" for j in range(n)] for i in range(capacity)]
         if self.GetSingleArgument("enforce_unique_name", False):
             known = [one for row in names for one in row if find_blob(workspace, one)]
-            enforce(not known, f"Blobs of the queue exist already: {known[:3]}.")
+            require(not known, f"Blobs of the queue exist already: {known[:3]}.")
         places = [[find_or_create(workspace, one) for one in row] for row in names]
         self.OutputBlob(0).Reset(BlobsQueue(places, n))
 
@@ -156,7 +157,7 @@ class _OfQueue(TorchOperator):
     def checked(self, queue: BlobsQueue, more: int) -> BlobsQueue:
         """Raise EnforceNotMet unless there is an output per blob of the queue, and `more`."""
         n = self.OutputSize() - more
-        enforce(
+        require(
             n == queue.n_blobs,
             f"The queue has {queue.n_blobs} blobs per record, but there are {n} outputs.",
         )
@@ -168,7 +169,7 @@ class _OfQueue(TorchOperator):
         Raises EnforceNotMet: the operator was cancelled meanwhile.
         """
         cancelled, self._cancelled = self._cancelled, False
-        enforce(done or not cancelled, "The net was cancelled.")
+        require(done or not cancelled, "The net was cancelled.")
         self.put_value(self.OutputSize() - 1, not done, c10.bool)
 
 
@@ -218,7 +219,7 @@ class SafeDequeueBlobs(_OfQueue):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._records = self.GetSingleArgument("num_records", 1)
-        enforce(self._records > 0, f"num_records must be at least 1, not {self._records}.")
+        require(self._records > 0, f"num_records must be at least 1, not {self._records}.")
 
     def RunOnDevice(self) -> None:
         queue = self.queue(1)
@@ -239,7 +240,7 @@ class SafeDequeueBlobs(_OfQueue):
             out.CopyFrom(tensor)
             return
         more = column_of(tensor, f"Column {o}")
-        enforce(
+        require(
             out.dim() > 0
             and out.dtype() == more.dtype
             and list(out.sizes())[1:] == list(more.sizes[1:]),
@@ -267,13 +268,13 @@ class WeightedSampleDequeueBlobs(_OfQueue):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._place = self.GetSingleArgument("table_idx_blob", -1)
-        enforce(self._place < self.OutputSize() - 1, f"There is no output {self._place}.")
+        require(self._place < self.OutputSize() - 1, f"There is no output {self._place}.")
         weights = self.GetRepeatedArgument("weights", [1.0] * self.InputSize())
-        enforce(
+        require(
             len(weights) == self.InputSize(),
             f"There are {self.InputSize()} queues, but {len(weights)} weights.",
         )
-        enforce(
+        require(
             min(weights) >= 0 and sum(weights) > 0,
             f"The weights must not be negative, and not all 0: {weights}.",
         )

@@ -15,7 +15,8 @@ import torch
 from bridge import c10
 from bridge.caffe2.execution.blob_table import find_or_create
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.distributed.common_worlds import DEVICES, CommonWorld
 from bridge.caffe2.operators.distributed.store_handlers import timeout_of
 
@@ -98,18 +99,18 @@ class CollectiveOperator(TorchOperator):
         Raises EnforceNotMet: they differ, their elements cannot be added, or there are not as many
         outputs.
         """
-        enforce(n > 0 and self.OutputSize() >= n, f"{n} tensors need {n} outputs, the same blobs.")
+        require(n > 0 and self.OutputSize() >= n, f"{n} tensors need {n} outputs, the same blobs.")
         inputs = [self.x(i) for i in range(1, n + 1)]
         first = inputs[0]
         for i, x in enumerate(inputs, 1):
             dtype = self.Input(i).dtype()
-            enforce(
+            require(
                 x.dtype == first.dtype and x.shape == first.shape,
                 f"All inputs have one type and size; input {i} has {x.dtype} {list(x.shape)}, "
                 f"input 1 {first.dtype} {list(first.shape)}.",
             )
             if added:
-                enforce(dtype in _ADDED, f"Elements of type {dtype.name} are not added.")
+                require(dtype in _ADDED, f"Elements of type {dtype.name} are not added.")
         outputs = []
         for i, x in enumerate(inputs):
             out = self.out(i, self.Input(i + 1).sizes(), self.Input(i + 1).dtype())
@@ -165,7 +166,7 @@ class Reduce(CollectiveOperator):
         """Add up in a copy: the input stays as it is, also where torch needs it as work space."""
         root = root_of(self, world)
         x, dtype = self.x(1), self.Input(1).dtype()
-        enforce(dtype in _ADDED, f"Elements of type {dtype.name} are not added.")
+        require(dtype in _ADDED, f"Elements of type {dtype.name} are not added.")
         total = x.clone().view(-1)
         options = self.options("ReduceOptions", timeout)
         options.rootRank = root
@@ -213,7 +214,7 @@ class Allgather(CollectiveOperator):
         inputs = [self.x(i).reshape(-1) for i in range(1, self.InputSize())]
         first, dtype = inputs[0], self.Input(1).dtype()
         for one in inputs:
-            enforce(
+            require(
                 one.dtype == first.dtype and one.shape == first.shape,
                 "All inputs have one type and size.",
             )
@@ -246,7 +247,7 @@ class ReduceScatter(CollectiveOperator):
         n = self.InputSize() - 2
         counts = self.integers(n + 1, (c10.int32,))
         tensors = self.tensors(n)
-        enforce(
+        require(
             len(counts) == world.size and min(counts) >= 0 and sum(counts) == tensors[0].numel(),
             f"The last input has a number of elements for each of {world.size} processes, "
             f"{tensors[0].numel()} together, not {counts}.",
@@ -283,7 +284,7 @@ class Barrier(CollectiveOperator):
 def root_of(op: TorchOperator, world: CommonWorld) -> int:
     """Return the argument `root` (0). Raises EnforceNotMet: there is no such process."""
     root: int = op.GetSingleArgument("root", 0)
-    enforce(
+    require(
         0 <= root < world.size, f"The argument root is from 0 to below {world.size}, not {root}."
     )
     return root

@@ -16,7 +16,8 @@ import torch
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.distributed.store_handlers import (
     StoreHandler,
     require_distributed,
@@ -191,17 +192,17 @@ class CreateCommonWorld(TorchOperator):
 
     def RunOnDevice(self) -> None:
         size, rank = self.GetSingleArgument("size", 0), self.GetSingleArgument("rank", 0)
-        enforce(size > 0, f"The argument size is 1 or more, the number of processes, not {size}.")
-        enforce(0 <= rank < size, f"The argument rank is from 0 to below {size}, not {rank}.")
+        require(size > 0, f"The argument size is 1 or more, the number of processes, not {size}.")
+        require(0 <= rank < size, f"The argument rank is from 0 to below {size}, not {rank}.")
         engine = self._definition.engine
-        enforce(engine in _ENGINES, f"The engine is GLOO or NCCL, not {engine!r}.")
+        require(engine in _ENGINES, f"The engine is GLOO or NCCL, not {engine!r}.")
         transport = self.GetSingleArgument("transport", "tcp")
-        enforce(transport == "tcp", f"The transport is 'tcp', not {transport!r}.")
+        require(transport == "tcp", f"The transport is 'tcp', not {transport!r}.")
         require_distributed()
         if self.InputSize():
             store = self.Input(0, StoreHandler).store
         else:
-            enforce(size == 1, f"{size} processes need a store to meet in, as input 0.")
+            require(size == 1, f"{size} processes need a store to meet in, as input 0.")
             store = _distributed.HashStore()
         world = CommonWorld(
             store,

@@ -12,7 +12,7 @@ from bridge import c10
 from bridge.caffe2.base.data_types import ELEMENT_TYPES, NUMBERS
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.torch_operator import enforce
+from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.distributed.collectives import CollectiveOperator, as_bytes
 from bridge.caffe2.operators.distributed.common_worlds import DEVICES, CommonWorld
 
@@ -54,7 +54,7 @@ class SendTensor(_PointToPoint):
         """Send the sizes, then the elements."""
         x, dtype = self.x(1), self.Input(1).dtype()
         dst, tag = self.number(2, "dst", _ANY), self.number(3, "tag", 0)
-        enforce(
+        require(
             0 <= dst < world.size and dst != world.rank,
             f"dst is the rank of another process, 0 to below {world.size}, not {dst}.",
         )
@@ -87,7 +87,7 @@ class ReceiveTensor(_PointToPoint):
     def run(self, world: CommonWorld, timeout: timedelta | None) -> None:
         """Receive the sizes, then the elements."""
         src, tag = self.number(2, "src", _ANY), self.number(3, "tag", 0)
-        enforce(
+        require(
             _ANY <= src < world.size and src != world.rank,
             f"src is the rank of another process, 0 to below {world.size}, or -1, not {src}.",
         )

@@ -10,7 +10,8 @@ from bridge import c10
 from bridge.caffe2.blobs.deserialize import deserialize
 from bridge.caffe2.blobs.serialize import serialize
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.distributed.redis_store import redis_store
 from bridge.caffe2.operators.distributed.store_handlers import (
     StoreHandler,
@@ -33,7 +34,7 @@ class FileStoreHandlerCreate(TorchOperator):
 
     def RunOnDevice(self) -> None:
         path = self.GetSingleArgument("path", "")
-        enforce(bool(path), "The argument path is missing, a folder that all processes see.")
+        require(bool(path), "The argument path is missing, a folder that all processes see.")
         self.OutputBlob(0).Reset(file_store(path, self.GetSingleArgument("prefix", "")))
 
 
@@ -49,8 +50,8 @@ class RedisStoreHandlerCreate(TorchOperator):
 
     def RunOnDevice(self) -> None:
         host, port = self.GetSingleArgument("host", ""), self.GetSingleArgument("port", 0)
-        enforce(bool(host), "The argument host is missing, the name of the Redis server.")
-        enforce(port > 0, "The argument port is missing, that of the Redis server.")
+        require(bool(host), "The argument host is missing, the name of the Redis server.")
+        require(port > 0, "The argument port is missing, that of the Redis server.")
         self.OutputBlob(0).Reset(redis_store(host, port, self.GetSingleArgument("prefix", "")))
 
 
@@ -98,7 +99,7 @@ class StoreAdd(_OfStore):
 
     def RunOnDevice(self) -> None:
         name = self.GetSingleArgument("blob_name", "")
-        enforce(bool(name), "The argument blob_name is missing, the key of the counter.")
+        require(bool(name), "The argument blob_name is missing, the key of the counter.")
         step = self.GetSingleArgument("add_value", 1)
         self.put_value(0, self.handler.add(name, step), c10.int64)
 
@@ -113,6 +114,6 @@ class StoreWait(_OfStore):
     def RunOnDevice(self) -> None:
         names = self.GetRepeatedArgument("blob_names", ())
         if self.InputSize() > 1:
-            enforce(not names, "The names are input 1 or the argument blob_names, not both.")
+            require(not names, "The names are input 1 or the argument blob_names, not both.")
             names = [name.decode() for name in self.strings(1)]
         self.handler.wait(list(names), timeout_of(self))

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, require
-from bridge.caffe2.operators.base.extremes import clamped
+from bridge.caffe2.operators.base.gradients import clamped
 from bridge.caffe2.operators.elementwise import few_elements
 from bridge.caffe2.operators.elementwise.few_elements import are_few
 

@@ -15,7 +15,7 @@ from bridge.caffe2.operators.base.checks import (
     require,
     require_range,
 )
-from bridge.caffe2.operators.base.extremes import clamped
+from bridge.caffe2.operators.base.gradients import clamped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

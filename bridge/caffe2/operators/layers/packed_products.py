@@ -12,8 +12,8 @@ from torch import Tensor
 
 from bridge.c10 import TypeMeta
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import FLOAT, axis_from_front
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import FLOAT, axis_from_front, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 __all__ = ["PackedWeight"]
@@ -37,7 +37,7 @@ class FbGemmPack(TorchOperator):
 
     def RunOnDevice(self) -> None:
         w = self.x(0, FLOAT)
-        enforce(w.dim() >= 1, f"The weights are (N, K), not {list(w.shape)}.")
+        require(w.dim() >= 1, f"The weights are (N, K), not {list(w.shape)}.")
         packed = PackedWeight(self._rounded(as_matrix(w, 1)))
         self.OutputBlob(0).Reset(packed)
 
@@ -64,10 +64,10 @@ class FbFCPacked(TorchOperator):
     def RunOnDevice(self) -> None:
         x, b = self.x(0, FLOAT), self.x(2, FLOAT)
         matrix = self.Input(1, PackedWeight).matrix
-        enforce(matrix is not None, "The weights were not packed.")
+        require(matrix is not None, "The weights were not packed.")
         axis = axis_from_front(self.GetSingleArgument("axis", 1), x.dim())
         rows = as_matrix(x, axis)
-        enforce(
+        require(
             rows.shape[1] == matrix.shape[0] and list(b.shape) == [matrix.shape[1]],
             f"Weights of sizes {list(matrix.shape)} do not fit X of sizes {list(x.shape)} and b of "
             f"sizes {list(b.shape)}.",

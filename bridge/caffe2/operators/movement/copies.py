@@ -11,7 +11,7 @@ from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.gradients import with_gradient
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,4 +110,4 @@ class AliasWithName(Alias):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        enforce(self.HasArgument("name"), "The argument name is missing.")
+        require(self.HasArgument("name"), "The argument name is missing.")

@@ -9,8 +9,8 @@ from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.blobs.objects import AtomicBool, Mutex
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import BOOL, INT32, INT64
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import BOOL, INT32, INT64, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 __all__: list[str] = []
 
@@ -31,7 +31,7 @@ class _FetchAdd(TorchOperator):
     def RunOnDevice(self) -> None:
         with self.Input(0, Mutex).lock:
             x, added = self.x(1, self.types), self.x(2, self.types)
-            enforce(x.numel() > 0 and added.numel() > 0, "Inputs 1 and 2 must not be empty.")
+            require(x.numel() > 0 and added.numel() > 0, "Inputs 1 and 2 must not be empty.")
             before = int(x.reshape(-1)[0])
             total = torch.tensor(before, dtype=x.dtype) + added.reshape(-1)[0]
             self.put_value(1, before, self.types[0])

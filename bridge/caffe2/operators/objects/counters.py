@@ -6,7 +6,8 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.blobs.objects import Counter
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 __all__: list[str] = []
 
@@ -21,7 +22,7 @@ class CreateCounter(TorchOperator):
     def count(self) -> int:
         """Return the argument `init_count`."""
         count: int = self.GetSingleArgument("init_count", 0)
-        enforce(count >= 0, f"init_count must not be negative: {count}.")
+        require(count >= 0, f"init_count must not be negative: {count}.")
         return count
 
 

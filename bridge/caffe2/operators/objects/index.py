@@ -10,7 +10,8 @@ from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.blobs.objects import Index
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class IndexGet(_OfIndex):
             places = index.places
             if not index.frozen:
                 new = [key for key in dict.fromkeys(keys) if key not in places]
-                enforce(not new or len(places) + len(new) < index.most, "The index is full.")
+                require(not new or len(places) + len(new) < index.most, "The index is full.")
                 places.update((key, i) for i, key in enumerate(new, len(places) + 1))
             numbers = [places.get(key, 0) for key in keys]
         found = torch.tensor(numbers, dtype=torch.int64)
@@ -86,12 +87,12 @@ class IndexLoad(_OfIndex):
     def RunOnDevice(self) -> None:
         index, keys = self.Input(0, Index), self.keys()
         if self.GetSingleArgument("skip_first_entry", 0):
-            enforce(bool(keys), "There must be a first key to skip.")
+            require(bool(keys), "There must be a first key to skip.")
             keys = keys[1:]
-        enforce(
+        require(
             len(keys) <= index.most, f"{len(keys)} keys are more than the maximum of the index."
         )
-        enforce(len(set(keys)) == len(keys), "The keys must be different.")
+        require(len(set(keys)) == len(keys), "The keys must be different.")
         index.places = {key: i for i, key in enumerate(keys, 1)}
 
 

@@ -8,8 +8,8 @@ import torch
 from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.blobs.objects import Map
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import INTS
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import INTS, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 __all__: list[str] = []
 
@@ -23,7 +23,7 @@ class CreateMap(TorchOperator):
             type_of_argument(self.GetSingleArgument(name, 2), name)
             for name in ("key_dtype", "value_dtype")
         ]
-        enforce(all(one in INTS for one in types), "Keys and values must be int32 or int64.")
+        require(all(one in INTS for one in types), "Keys and values must be int32 or int64.")
         self.OutputBlob(0).Reset(Map(*types))
 
 
@@ -36,7 +36,7 @@ class KeyValueToMap(TorchOperator):
 
     def RunOnDevice(self) -> None:
         keys, values = self.integers(0), self.integers(1)
-        enforce(len(keys) == len(values), f"There are {len(keys)} keys, but {len(values)} values.")
+        require(len(keys) == len(values), f"There are {len(keys)} keys, but {len(values)} values.")
         made = Map(self.Input(0).dtype(), self.Input(1).dtype())
         for key, value in zip(keys, values, strict=True):
             made.items.setdefault(key, value)

@@ -12,8 +12,8 @@ import torch
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import INT64
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import INT64, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.objects.stat_registry import StatRegistry, Timer, registered_stats
 
 TYPE_CHECKING = False
@@ -66,7 +66,7 @@ class StatRegistryUpdate(_OfRegistry):
 
     def RunOnDevice(self) -> None:
         names, values = self.strings(0), self.integers(1, INT64)
-        enforce(
+        require(
             len(names) == len(values), f"There are {len(names)} names, but {len(values)} values."
         )
         registry = self.registry()
@@ -94,7 +94,7 @@ class _Timed(TorchOperator):
     def elapsed(self) -> int:
         """Return the nanoseconds since the timer was started."""
         began = self.timer().began
-        enforce(began is not None, f"{self._definition.type} is called on a stopped timer.")
+        require(began is not None, f"{self._definition.type} is called on a stopped timer.")
         return time.perf_counter_ns() - (began or 0)
 
     def timer(self) -> Timer:

@@ -10,7 +10,8 @@ import math
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.objects.stat_registry import (
     INT64_MAX,
     INT64_MIN,
@@ -43,7 +44,7 @@ class _Put(TorchOperator):
         name = self.GetSingleArgument("stat_name", self._definition.inputs[0])
         self._stat = self.kind(name, "stat_value")
         self._expand = self.GetSingleArgument("magnitude_expand", 1)
-        enforce(self._expand != 0, "The argument magnitude_expand must not be 0.")
+        require(self._expand != 0, "The argument magnitude_expand must not be 0.")
 
     def RunOnDevice(self) -> None:
         self._stat.put(self.whole(self.value()))
@@ -54,7 +55,7 @@ class _Put(TorchOperator):
         x = self.x(0, _PUT_TYPES)
         if x.numel():
             return x.reshape(-1)[0].item()
-        enforce(
+        require(
             self.HasArgument("default_value"),
             f"Blob {self._definition.inputs[0]!r} is empty, and default_value is not set.",
         )
@@ -70,8 +71,8 @@ class _Put(TorchOperator):
             if abs(value) >= most:
                 return INT64_MIN if value < 0 else INT64_MAX
         else:
-            enforce(not math.isnan(value), "The value must not be NaN, unless `bound` is set.")
-            enforce(abs(value) < most, f"{value} times {self._expand} is out of range of int64.")
+            require(not math.isnan(value), "The value must not be NaN, unless `bound` is set.")
+            require(abs(value) < most, f"{value} times {self._expand} is out of range of int64.")
         return int(value * self._expand)
 
 

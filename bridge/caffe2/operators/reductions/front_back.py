@@ -14,7 +14,7 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
-from bridge.caffe2.operators.base.extremes import extreme_over
+from bridge.caffe2.operators.base.gradients import extreme_over
 from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False

@@ -7,7 +7,8 @@ from bridge import c10
 from bridge.caffe2.blobs.objects import Mutex
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.objects.stat_registry import Stat
 from bridge.caffe2.operators.training import step_kernels
 
@@ -24,7 +25,7 @@ _LARGEST = 2**63 - 1
 @register_operator(
     "Iter", ("cpu", "cuda"), inputs="0-1", outputs="1", inplace="0>0!", gradient="none"
 )
-class Iter(FloatOperator):
+class Iter(TorchOperator):
     """Add one to the int64 in the output, which is also the input; set it to 1 if there is none.
 
     It is on the CPU wherever the operator runs.
@@ -46,10 +47,10 @@ class Iter(FloatOperator):
         tensor = self.OutputTensorOrUndefined(0)
         holds_one = tensor.IsType(c10.int64) and tensor.numel() == 1
         holds_one = holds_one and tensor.GetDeviceType() == c10.CPU
-        self.enforce(holds_one, "the output holds one int64, on the CPU")
+        require(holds_one, "the output holds one int64, on the CPU")
         room = operand(tensor)
         if not step_kernels.count(room, _LARGEST):
-            self.enforce(False, "the count is in [0, 2**63 - 1)", int(room))
+            require(False, "the count is in [0, 2**63 - 1)", int(room))
 
 
 @register_operator(
