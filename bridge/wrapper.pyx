@@ -52,7 +52,6 @@ from bridge.c10.array_ref import Shape
 from bridge.c10.attribute import Count
 from bridge.c10.errors import EnforceBufferError, EnforceTypeError
 from bridge.c10.reports import ASKED as _ASKED
-from bridge.exchange.dtype_readers import reader_kind
 
 cdef extern from "Python.h":
     PyObject* Py_None
@@ -454,6 +453,8 @@ cdef object _dtype_attribute(object wrapper):
         return meta
     kind = _kinds.get(module)
     if kind is None:
+        from bridge.exchange.dtype_readers import reader_kind
+
         kind = reader_kind(module)
         if len(_kinds) < 65536:
             _kinds[module] = kind

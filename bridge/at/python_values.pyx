@@ -32,7 +32,6 @@ from bridge.dlpack.abi cimport DL_BOOL, DL_FLOAT, DL_INT, DL_UINT
 from bridge.exchange.numpy cimport export_array
 from bridge.exchange.torch_export cimport torch_computes, torch_operand
 
-from bridge.at.printing import array_text, torch_text
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceBufferError, EnforceNotMet, EnforceValueError
 from bridge.exchange.to_device import to_device
@@ -245,10 +244,14 @@ cdef str _shown(TensorImpl impl, str tail):
     """Return the elements of a tensor as text, its sizes if the text does not show them, `tail`."""
     if impl.c_numel != 0 and impl.c_dtype.c_is_pod and impl.ndim <= 32:  # as every NumPy has
         try:
+            from bridge.at.printing import array_text
+
             return array_text(export_array(impl, "Tensor.__repr__"), tail)
         except (ImportError, TypeError, BufferError):
             pass                # on a device, or of a type that NumPy has not
         try:
+            from bridge.at.printing import torch_text
+
             return torch_text(torch_operand(impl), tail)
         except (ImportError, TypeError, BufferError, RuntimeError):
             pass                # nor has torch

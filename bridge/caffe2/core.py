@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 from bridge.caffe2 import workspace
-from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.base.device_option import IsGPUDeviceType, device_equal, device_option_equal
 from bridge.caffe2.definitions.blob_reference import BlobReference, ScopedBlobReference, ScopedName
 from bridge.caffe2.definitions.create_operator import CreateOperator, DeviceOption
@@ -30,6 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2 import c_extension as C
     from bridge.caffe2 import scope, utils
+    from bridge.caffe2.base.data_types import DataType
     from bridge.caffe2.base.global_init import GetGlobalInitArgs, GlobalInit
     from bridge.caffe2.definitions.python_functions import CreatePythonOperator
     from bridge.caffe2.definitions.ssa import (
@@ -159,6 +159,7 @@ _get, __dir__ = lazily(
     __name__,
     {
         "bridge.caffe2.c_extension": "C",
+        "bridge.caffe2.base.data_types": "DataType",
         "bridge.caffe2.base.global_init": "GetGlobalInitArgs GlobalInit",
         "bridge.caffe2.scope": "scope",
         "bridge.caffe2.utils": "utils",

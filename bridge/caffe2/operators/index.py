@@ -56,15 +56,16 @@ elementwise.accumulate: Accumulate
 elementwise.activation_gradients: EluGradient GeluGradient HardSigmoidGradient LeakyReluGradient
   LogitGradient MishGradient ReluGradient ReluNGradient SeluGradient SigmoidGradient
   SoftplusGradient SoftsignGradient SwishGradient TanhGradient ThresholdedReluGradient
-elementwise.activations: Elu Gelu HardSigmoid LeakyRelu Logit Mish Relu ReluN Selu Sigmoid Softplus
-  Softsign Swish Tanh ThresholdedRelu
+elementwise.activations: Elu Gelu LeakyRelu Logit Mish Relu Selu Sigmoid Softplus Softsign Swish
+  Tanh ThresholdedRelu
 elementwise.binary: Add And BitwiseAnd BitwiseOr BitwiseXor Div EQ GE GT LE LT Mul NE Or Pow Sub Xor
 elementwise.binary_gradients: AddGradient DivGradient MulGradient SubGradient
 elementwise.cast: Cast FloatToHalf HalfToFloat
 elementwise.function_gradients: AbsGradient AcosGradient AsinGradient AtanGradient CbrtGradient
   ClipGradient CosGradient CoshGradient CubeGradient ErfGradient ReciprocalGradient RsqrtGradient
   SinGradient SinhGradient TanGradient
-elementwise.functions: Cbrt Clip ClipTensorByScaling Cube EnsureClipped IsNaN Mod ReplaceNaN Scale
+elementwise.functions: Cbrt Clip ClipTensorByScaling Cube EnsureClipped HardSigmoid IsNaN Mod ReluN
+  ReplaceNaN Scale
 elementwise.nary: Max Mean Min Sum SumInt SumRelu WeightedSum
 elementwise.nary_gradients: MaxGradient MeanGradient MinGradient WeightedSumGradient
 elementwise.parametric: BatchBoxCox Glu PRelu PReluGradient

@@ -15,7 +15,6 @@ from bridge.caffe2.execution.blob_table import (
 )
 from bridge.caffe2.execution.definition import definition_of
 from bridge.caffe2.execution.running import run_operator
-from bridge.caffe2.workspaces.blob_map import BlobMap
 from bridge.caffe2.workspaces.current import current as _current
 from bridge.caffe2.workspaces.named_blobs import (
     feed_named,
@@ -28,8 +27,9 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
     from bridge.caffe2.execution.runnable_net import RunnableNet
+    from bridge.caffe2.workspaces.blob_map import BlobMap
 
-__all__ = ["BlobMap", "Workspace"]
+__all__ = ["Workspace"]
 
 
 class _WorkspaceType(type):
@@ -43,7 +43,7 @@ class _WorkspaceType(type):
     @property
     def current_blobs(cls) -> BlobMap:
         """The blobs of the current workspace by name."""
-        return BlobMap(_current.workspace)
+        return cls.current.blobs
 
 
 class Workspace(BlobTable, metaclass=_WorkspaceType):
@@ -103,12 +103,7 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
         current: ClassVar[Workspace]
         current_blobs: ClassVar[BlobMap]
 
-        @property
-        def blobs(self) -> BlobMap:
-            """The blobs by name, those of parents included: a live view."""
     else:
-        # without a function of Python's between
-        blobs = property(BlobMap, doc="The blobs by name, those of parents included: a live view.")
 
         @property
         def current(self) -> Workspace:
@@ -118,7 +113,14 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
         @property
         def current_blobs(self) -> BlobMap:
             """The blobs of the current workspace, as ``Workspace.current_blobs``."""
-            return BlobMap(_current.workspace)
+            return _current.workspace.blobs
+
+    @property
+    def blobs(self) -> BlobMap:
+        """The blobs by name, those of parents included: a live view."""
+        from bridge.caffe2.workspaces.blob_map import BlobMap
+
+        return BlobMap(self)
 
     @property
     def nets(self) -> dict[str, RunnableNet]:

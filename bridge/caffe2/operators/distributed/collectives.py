@@ -86,7 +86,7 @@ class CollectiveOperator(TorchOperator):
         with world.group(type(self).__name__) as group:
             world.finish(group.allreduce([extremes], options), timeout)
         most, least, last, first = extremes.tolist()
-        enforce(
+        require(
             most == -least and last == -first,
             f"All processes have blobs of one size and type: they have from {-least} to {most} "
             f"elements, and process {world.rank} has {n} of {x.dtype}. Nothing was sent.",

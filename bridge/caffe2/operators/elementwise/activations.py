@@ -15,7 +15,6 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.kernels import Few
 from bridge.caffe2.operators.base.checks import FLOATS, require
-from bridge.caffe2.operators.base.gradients import clamped
 from bridge.caffe2.operators.elementwise import small_kernels
 
 TYPE_CHECKING = False
@@ -39,13 +38,6 @@ GELU_CUBIC = 0.044715
 def relu(x: Tensor, *, out: Out = None) -> Tensor:
     """y = max(x, 0)."""
     return torch.relu(x) if out is None else torch.clamp_min(x, 0, out=out)
-
-
-@operator("ReluN", inplace="0>0", gradient="ReluNGradient o0 g0 > 0")
-def relu_n(x: Tensor, *, n: float = 6.0, out: Out = None) -> Tensor:
-    """y = min(max(x, 0), n)."""
-    require(n > 0, "n is positive", n)
-    return clamped(x, 0, n, out)
 
 
 @operator("LeakyRelu", inplace="0>0", gradient="LeakyReluGradient o0 g0 > 0")
@@ -81,12 +73,6 @@ def selu(
 def sigmoid(x: Tensor, *, out: Out = None) -> Tensor:
     """y = 1 / (1 + exp(-x))."""
     return torch.sigmoid(x, out=out)
-
-
-@operator("HardSigmoid", inplace="0>0", gradient="HardSigmoidGradient o0 g0 > 0")
-def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5, out: Out = None) -> Tensor:
-    """y = alpha * x + beta, clamped to [0, 1]."""
-    return clamped(x * alpha + beta, 0, 1, out)
 
 
 @operator("Tanh", inplace="0>0", gradient="TanhGradient o0 g0 > 0")

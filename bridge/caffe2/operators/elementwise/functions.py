@@ -67,6 +67,19 @@ def scale_(x: Tensor, *, scale: float = 1.0, out: Out = None) -> Tensor:
     return torch.mul(x, scale, out=out)
 
 
+@operator("HardSigmoid", inplace="0>0", gradient="HardSigmoidGradient o0 g0 > 0")
+def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5, out: Out = None) -> Tensor:
+    """y = alpha * x + beta, clamped to [0, 1]."""
+    return clamped(x * alpha + beta, 0, 1, out)
+
+
+@operator("ReluN", inplace="0>0", gradient="ReluNGradient o0 g0 > 0")
+def relu_n(x: Tensor, *, n: float = 6.0, out: Out = None) -> Tensor:
+    """y = min(max(x, 0), n)."""
+    require(n > 0, "n is positive", n)
+    return clamped(x, 0, n, out)
+
+
 @operator("Clip", inplace="0>0", gradient="ClipGradient o0 g0 > 0")
 def clip(x: Tensor, *, min: float = -LARGEST, max: float = LARGEST, out: Out = None) -> Tensor:
     """Each element clamped to [min, max]; the gradient is 0 at the limits."""
