@@ -19,13 +19,13 @@ never from those above; ``tests/test_architecture.py`` checks it. The layers, lo
 from __future__ import annotations
 
 from bridge import integrations as _integrations
-from bridge._version import __version__
 from bridge.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge import at, c10, caffe2, conform, tf
     from bridge import typing as typing
+    from bridge._version import __version__
     from bridge.front import (
         asarray,
         audit,
@@ -78,6 +78,7 @@ _integrations.prepare()
 _get, __dir__ = lazily(
     __name__,
     {
+        "bridge._version": "__version__",
         "bridge.at": "at",
         "bridge.c10": "c10",
         "bridge.caffe2": "caffe2",

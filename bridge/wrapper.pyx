@@ -38,11 +38,8 @@ from bridge.c10.tensor_impl cimport (
 )
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport DL_CPU
-from bridge.exchange.array_interface_export cimport export_array_interface
-from bridge.exchange.arrow_export cimport arrow_array, arrow_device_array, arrow_schema
 from bridge.exchange.buffer_export cimport fill_buffer, release_buffer
 from bridge.exchange.consumers cimport require_consumer_device
-from bridge.exchange.cuda_interface_export cimport export_cuda_interface
 from bridge.exchange.dlpack_capsule cimport dlpack_capsule
 from bridge.exchange.import_tensor cimport tristate
 from bridge.exchange.numpy cimport export_array
@@ -55,8 +52,6 @@ from bridge.c10.array_ref import Shape
 from bridge.c10.attribute import Count
 from bridge.c10.errors import EnforceBufferError, EnforceTypeError
 from bridge.c10.reports import ASKED as _ASKED
-from bridge.exchange.dtype_readers import reader_kind
-from bridge.pickling import reduced
 
 cdef extern from "Python.h":
     PyObject* Py_None
@@ -264,6 +259,8 @@ cdef class Wrapper(Handle):
     @property
     def __cuda_array_interface__(self):
         """The CUDA Array Interface, version 3; AttributeError if it is not CUDA memory."""
+        from bridge.exchange.cuda_interface_export import export_cuda_interface
+
         interface = export_cuda_interface(self.impl)
         if unlikely(is_observed()):
             report_shared("__cuda_array_interface__", self, "dict", nbytes_now(self.impl))
@@ -272,6 +269,8 @@ cdef class Wrapper(Handle):
     @property
     def __array_interface__(self):
         """NumPy's array interface, version 3; AttributeError if it is not host memory."""
+        from bridge.exchange.array_interface_export import export_array_interface
+
         interface = export_array_interface(self.impl)
         if unlikely(is_observed()):
             report_shared("__array_interface__", self, "dict", nbytes_now(self.impl))
@@ -302,6 +301,8 @@ cdef class Wrapper(Handle):
 
         Follows the Arrow PyCapsule interface.
         """
+        from bridge.exchange.arrow_export import arrow_schema
+
         return arrow_schema(self.impl)
 
     def __arrow_c_array__(self, requested_schema=None):
@@ -319,6 +320,8 @@ cdef class Wrapper(Handle):
         if unlikely(is_observed()) and outermost():
             return _watched(self, "__arrow_c_array__", "Arrow array", Wrapper.__arrow_c_array__,
                             {"requested_schema": requested_schema})
+        from bridge.exchange.arrow_export import arrow_array
+
         return arrow_array(self.impl, requested_schema)
 
     def __arrow_c_device_array__(self, requested_schema=None, **kwargs):
@@ -337,6 +340,8 @@ cdef class Wrapper(Handle):
             return _watched(self, "__arrow_c_device_array__", "Arrow array",
                             Wrapper.__arrow_c_device_array__,
                             {"requested_schema": requested_schema})
+        from bridge.exchange.arrow_export import arrow_device_array
+
         return arrow_device_array(self.impl, requested_schema)
 
     def tobytes(self, order="C"):
@@ -384,9 +389,13 @@ cdef class Wrapper(Handle):
         return impl.sizes_view()[0] if sizes == NULL else sizes[0]
 
     def __reduce_ex__(self, protocol):
+        from bridge.pickling import reduced
+
         return reduced(self, protocol)
 
     def __reduce__(self):
+        from bridge.pickling import reduced
+
         return reduced(self, 2)
 
 
@@ -444,6 +453,8 @@ cdef object _dtype_attribute(object wrapper):
         return meta
     kind = _kinds.get(module)
     if kind is None:
+        from bridge.exchange.dtype_readers import reader_kind
+
         kind = reader_kind(module)
         if len(_kinds) < 65536:
             _kinds[module] = kind

@@ -37,7 +37,6 @@ from bridge.at.tensor import torch_runner as _torch_runner
 from bridge.at.torch_factories import arange, eye, rand, randn, tensor
 from bridge.at.torch_names import ATTRIBUTES as _ATTRIBUTES
 from bridge.at.torch_names import METHODS as _METHODS
-from bridge.at.torch_namespaces import namespace as _namespace
 from bridge.at.torch_ops import OPERATORS as _OPERATORS
 from bridge.exchange.torch_api import on_torch_loaded as _call_on_torch_loaded
 from bridge.lazy import listed as _listed
@@ -127,7 +126,9 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        found: Any = _namespace(_torch_runner.run, name)
+        from bridge.at.torch_namespaces import namespace
+
+        found: Any = namespace(_torch_runner.run, name)
         if found is None:
             if name.startswith("__") and name not in _OPERATORS:
                 raise AttributeError(f"module 'bridge.at' has no attribute {name!r}")

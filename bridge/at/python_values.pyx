@@ -32,10 +32,8 @@ from bridge.dlpack.abi cimport DL_BOOL, DL_FLOAT, DL_INT, DL_UINT
 from bridge.exchange.numpy cimport export_array
 from bridge.exchange.torch_export cimport torch_computes, torch_operand
 
-from bridge.at.printing import array_text, torch_text
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceBufferError, EnforceNotMet, EnforceValueError
-from bridge.exchange.refusal import reason_of
 from bridge.exchange.to_device import to_device
 
 cdef enum:
@@ -162,6 +160,8 @@ cdef object _listed(TensorImpl impl, str caller):
         try:
             return torch_operand(impl).tolist()
         except RuntimeError as error:
+            from bridge.exchange.refusal import reason_of
+
             raise EnforceBufferError(
                 f"torch gives no numbers of {dtype}: {reason_of(error)}. Look at the bytes: "
                 "x.view('uint8').", caller) from error
@@ -244,10 +244,14 @@ cdef str _shown(TensorImpl impl, str tail):
     """Return the elements of a tensor as text, its sizes if the text does not show them, `tail`."""
     if impl.c_numel != 0 and impl.c_dtype.c_is_pod and impl.ndim <= 32:  # as every NumPy has
         try:
+            from bridge.at.printing import array_text
+
             return array_text(export_array(impl, "Tensor.__repr__"), tail)
         except (ImportError, TypeError, BufferError):
             pass                # on a device, or of a type that NumPy has not
         try:
+            from bridge.at.printing import torch_text
+
             return torch_text(torch_operand(impl), tail)
         except (ImportError, TypeError, BufferError, RuntimeError):
             pass                # nor has torch

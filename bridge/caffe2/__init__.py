@@ -6,14 +6,8 @@ from __future__ import annotations
 from bridge.c10.flags import FLAGS
 from bridge.c10.immortal import immortal as _immortal
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.definitions.operator_types import built_in_packages as _built_in_packages
+from bridge.caffe2.definitions.operator_types import built_in as _built_in
 from bridge.caffe2.install import install
-from bridge.caffe2.tensor.factories import (
-    ReinitializeAndCopyFrom,
-    ReinitializeTensor,
-    TensorCPUFromValues,
-    empty,
-)
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.lazy import lazily
 
@@ -24,6 +18,12 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.operator import Operator
     from bridge.caffe2.execution.registry import register_operator
     from bridge.caffe2.modules.net_module import to_module
+    from bridge.caffe2.tensor.factories import (
+        ReinitializeAndCopyFrom,
+        ReinitializeTensor,
+        TensorCPUFromValues,
+        empty,
+    )
     from bridge.caffe2.workspaces.checkpoint import load_checkpoint, save_checkpoint
 
 __all__ = [
@@ -45,7 +45,7 @@ __all__ = [
     "workspace",
 ]
 
-_built_in_packages.append("bridge.caffe2.operators")
+_built_in.package = "bridge.caffe2.operators"
 
 # Loaded at first use: programs with tensors only do not need these.
 _get, __dir__ = lazily(
@@ -56,6 +56,9 @@ _get, __dir__ = lazily(
         "bridge.caffe2.execution.operator": "Operator",
         "bridge.caffe2.execution.registry": "register_operator",
         "bridge.caffe2.modules.net_module": "to_module",
+        "bridge.caffe2.tensor.factories": (
+            "ReinitializeAndCopyFrom ReinitializeTensor TensorCPUFromValues empty"
+        ),
         "bridge.caffe2.workspace": "workspace",
         "bridge.caffe2.workspaces.checkpoint": "load_checkpoint save_checkpoint",
     },

@@ -11,10 +11,8 @@
 
 from __future__ import annotations
 
-from bridge.caffe2 import scope, utils, workspace
-from bridge.caffe2.base.data_types import DataType
+from bridge.caffe2 import workspace
 from bridge.caffe2.base.device_option import IsGPUDeviceType, device_equal, device_option_equal
-from bridge.caffe2.base.global_init import GetGlobalInitArgs, GlobalInit
 from bridge.caffe2.definitions.blob_reference import BlobReference, ScopedBlobReference, ScopedName
 from bridge.caffe2.definitions.create_operator import CreateOperator, DeviceOption
 from bridge.caffe2.definitions.operator_types import (
@@ -24,64 +22,67 @@ from bridge.caffe2.definitions.operator_types import (
     RegisteredOperators,
     RegisteredTypes,
 )
-from bridge.caffe2.definitions.python_functions import CreatePythonOperator
 from bridge.caffe2.definitions.scopes import DeviceScope, NameScope
-from bridge.caffe2.definitions.ssa import (
-    get_op_ids_in_path,
-    get_output_producers,
-    get_ssa,
-    get_undefined_blobs,
-)
-from bridge.caffe2.execution.engines import (
-    SetEnginePref,
-    SetGlobalEnginePref,
-    SetOpEnginePref,
-    SetPerOpEnginePref,
-)
-from bridge.caffe2.gradients.backward_pass import IR, GradientRegistry
-from bridge.caffe2.gradients.gradient_slice import GradientSlice
-from bridge.caffe2.gradients.version_records import (
-    GetIndexFromGradientList,
-    GradGenMeta,
-    OpSSA,
-    SparseGradGenMeta,
-)
-from bridge.caffe2.nets.blob_devices import (
-    InferBlobDevices,
-    InferOpBlobDevices,
-    InferOpBlobDevicesAsDict,
-    InferOpDeviceAsBlobDevices,
-)
-from bridge.caffe2.nets.cloning import (
-    DEFAULT_REMAP_FUNCS,
-    control_op_remap,
-    recurrent_network_op_remap,
-    remap_input,
-    remap_proto,
-)
-from bridge.caffe2.nets.device_copies import (
-    InjectCrossDeviceCopies,
-    InjectDeviceCopiesAmongNets,
-    InjectDeviceCopiesAmongNetsWithoutB2D,
-    RemapEntry,
-    copy_func_between_devices,
-    update_placeholder_op_output,
-)
-from bridge.caffe2.nets.execution_step import (
-    ExecutionStep,
-    add_nets_in_order,
-    execution_step,
-    scoped_execution_step,
-    to_execution_step,
-)
-from bridge.caffe2.nets.net import Net, get_net_name, output_to_list
-from bridge.caffe2.nets.net_rewriting import clone_and_bind_net
-from bridge.caffe2.nets.plan import Plan
 from bridge.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2 import c_extension as C
+    from bridge.caffe2 import scope, utils
+    from bridge.caffe2.base.data_types import DataType
+    from bridge.caffe2.base.global_init import GetGlobalInitArgs, GlobalInit
+    from bridge.caffe2.definitions.python_functions import CreatePythonOperator
+    from bridge.caffe2.definitions.ssa import (
+        get_op_ids_in_path,
+        get_output_producers,
+        get_ssa,
+        get_undefined_blobs,
+    )
+    from bridge.caffe2.execution.engines import (
+        SetEnginePref,
+        SetGlobalEnginePref,
+        SetOpEnginePref,
+        SetPerOpEnginePref,
+    )
+    from bridge.caffe2.gradients.backward_pass import IR, GradientRegistry
+    from bridge.caffe2.gradients.gradient_slice import GradientSlice
+    from bridge.caffe2.gradients.version_records import (
+        GetIndexFromGradientList,
+        GradGenMeta,
+        OpSSA,
+        SparseGradGenMeta,
+    )
+    from bridge.caffe2.nets.blob_devices import (
+        InferBlobDevices,
+        InferOpBlobDevices,
+        InferOpBlobDevicesAsDict,
+        InferOpDeviceAsBlobDevices,
+    )
+    from bridge.caffe2.nets.cloning import (
+        DEFAULT_REMAP_FUNCS,
+        control_op_remap,
+        recurrent_network_op_remap,
+        remap_input,
+        remap_proto,
+    )
+    from bridge.caffe2.nets.device_copies import (
+        InjectCrossDeviceCopies,
+        InjectDeviceCopiesAmongNets,
+        InjectDeviceCopiesAmongNetsWithoutB2D,
+        RemapEntry,
+        copy_func_between_devices,
+        update_placeholder_op_output,
+    )
+    from bridge.caffe2.nets.execution_step import (
+        ExecutionStep,
+        add_nets_in_order,
+        execution_step,
+        scoped_execution_step,
+        to_execution_step,
+    )
+    from bridge.caffe2.nets.net import Net, get_net_name, output_to_list
+    from bridge.caffe2.nets.net_rewriting import clone_and_bind_net
+    from bridge.caffe2.nets.plan import Plan
     from bridge.caffe2.proto import caffe2_pb2
 
 __all__ = [
@@ -153,10 +154,48 @@ __all__ = [
 _REGISTERED_OPERATORS = RegisteredTypes()
 _GetRegisteredOperators = RegisteredOperators
 
-# Loaded at first use: caffe2_pb2 loads protobuf, and C loads torch, which it asks for GPUs.
+# Loaded at first use: one operator needs no nets, and C loads torch, which it asks for GPUs.
 _get, __dir__ = lazily(
     __name__,
-    {"bridge.caffe2.c_extension": "C", "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2"},
+    {
+        "bridge.caffe2.c_extension": "C",
+        "bridge.caffe2.base.data_types": "DataType",
+        "bridge.caffe2.base.global_init": "GetGlobalInitArgs GlobalInit",
+        "bridge.caffe2.scope": "scope",
+        "bridge.caffe2.utils": "utils",
+        "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2",
+        "bridge.caffe2.definitions.python_functions": "CreatePythonOperator",
+        "bridge.caffe2.definitions.ssa": (
+            "get_op_ids_in_path get_output_producers get_ssa get_undefined_blobs"
+        ),
+        "bridge.caffe2.execution.engines": (
+            "SetEnginePref SetGlobalEnginePref SetOpEnginePref SetPerOpEnginePref"
+        ),
+        "bridge.caffe2.gradients.backward_pass": "IR GradientRegistry",
+        "bridge.caffe2.gradients.gradient_slice": "GradientSlice",
+        "bridge.caffe2.gradients.version_records": (
+            "GetIndexFromGradientList GradGenMeta OpSSA SparseGradGenMeta"
+        ),
+        "bridge.caffe2.nets.blob_devices": (
+            "InferBlobDevices InferOpBlobDevices InferOpBlobDevicesAsDict "
+            "InferOpDeviceAsBlobDevices"
+        ),
+        "bridge.caffe2.nets.cloning": (
+            "DEFAULT_REMAP_FUNCS control_op_remap recurrent_network_op_remap remap_input "
+            "remap_proto"
+        ),
+        "bridge.caffe2.nets.device_copies": (
+            "InjectCrossDeviceCopies InjectDeviceCopiesAmongNets "
+            "InjectDeviceCopiesAmongNetsWithoutB2D RemapEntry copy_func_between_devices "
+            "update_placeholder_op_output"
+        ),
+        "bridge.caffe2.nets.execution_step": (
+            "ExecutionStep add_nets_in_order execution_step scoped_execution_step to_execution_step"
+        ),
+        "bridge.caffe2.nets.net": "Net get_net_name output_to_list",
+        "bridge.caffe2.nets.net_rewriting": "clone_and_bind_net",
+        "bridge.caffe2.nets.plan": "Plan",
+    },
 )
 
 if not TYPE_CHECKING:  # type checkers would take any name for one of these

@@ -24,8 +24,6 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from bridge.caffe2.operators.datasets.blobs_queue import release
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -146,6 +144,8 @@ class WorkerCoordinator:
 
     def _wait_finish(self, cleanup: Any = None) -> bool:
         """Wait for the threads; return whether all have ended."""
+        from bridge.caffe2.operators.datasets.blobs_queue import release  # imports torch
+
         others = [one for one in self._workers if one is not threading.current_thread()]
         for worker in others:
             if worker.ident is not None:  # it was started

@@ -69,68 +69,11 @@ True
 from __future__ import annotations
 
 from bridge.c10.immortal import immortal as _immortal
-from bridge.caffe2 import scope, utils
-from bridge.caffe2.base.global_init import GlobalInit
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.definitions.operator_types import RegisteredOperators
-from bridge.caffe2.definitions.tracebacks import CallWithExceptionIntercept, operator_tracebacks
-from bridge.caffe2.workspaces.background import RunPlanInBackground
-from bridge.caffe2.workspaces.benchmark import (
-    BenchmarkNet,
-    BenchmarkNetOnce,
-    ClearGlobalNetObserver,
-    GetStats,
-)
-from bridge.caffe2.workspaces.blob_functions import (
-    Blobs,
-    CreateBlob,
-    DeserializeBlob,
-    FetchBlobs,
-    FetchInt8Blob,
-    FetchInt8BlobRealVal,
-    GetBlobNUMANode,
-    GetBlobSizeBytes,
-    HasBlob,
-    ResetBlob,
-    SerializeBlob,
-    blobs,
-)
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob, FetchTorch
-from bridge.caffe2.workspaces.immediate import (
-    FeedImmediate,
-    FetchImmediate,
-    ImmediateBlobs,
-    IsImmediate,
-    RunOperatorImmediate,
-    StartImmediate,
-    StopImmediate,
-    root_folder,
-)
-from bridge.caffe2.workspaces.names import (
-    GetNameScope,
-    GetNetName,
-    StringifyBlobName,
-    StringifyNetName,
-    StringifyProto,
-)
-from bridge.caffe2.workspaces.nets import CreateNet, DeleteNet, Nets, RunNet, RunNetOnce
-from bridge.caffe2.workspaces.operator_cost import GetOperatorCost
-from bridge.caffe2.workspaces.plans import RunPlan
-from bridge.caffe2.workspaces.predictor import Predictor
-from bridge.caffe2.workspaces.random_inputs import FillRandomNetworkInputs
 from bridge.caffe2.workspaces.run_once import RunOperatorOnce
-from bridge.caffe2.workspaces.running import RunOperatorMultiple, RunOperatorsOnce
-from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes
-from bridge.caffe2.workspaces.switching import (
-    CurrentWorkspace,
-    ResetWorkspace,
-    RootFolder,
-    SwitchWorkspace,
-    WorkspaceGuard,
-    Workspaces,
-)
-from bridge.caffe2.workspaces.transforms import ApplyTransform, ApplyTransformIfFaster
 from bridge.caffe2.workspaces.workspace import Workspace
 from bridge.lazy import lazily
 
@@ -139,6 +82,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from bridge.caffe2 import c_extension as C
+    from bridge.caffe2 import scope, utils
+    from bridge.caffe2.base.global_init import GlobalInit
     from bridge.caffe2.base.hardware import (
         GetCUDAVersion,
         GetCuDNNVersion,
@@ -154,7 +99,61 @@ if TYPE_CHECKING:
         has_hip_support,
         is_asan,
     )
+    from bridge.caffe2.definitions.tracebacks import CallWithExceptionIntercept, operator_tracebacks
     from bridge.caffe2.proto import caffe2_pb2
+    from bridge.caffe2.workspaces.background import RunPlanInBackground
+    from bridge.caffe2.workspaces.benchmark import (
+        BenchmarkNet,
+        BenchmarkNetOnce,
+        ClearGlobalNetObserver,
+        GetStats,
+    )
+    from bridge.caffe2.workspaces.blob_functions import (
+        Blobs,
+        CreateBlob,
+        DeserializeBlob,
+        FetchBlobs,
+        FetchInt8Blob,
+        FetchInt8BlobRealVal,
+        GetBlobNUMANode,
+        GetBlobSizeBytes,
+        HasBlob,
+        ResetBlob,
+        SerializeBlob,
+        blobs,
+    )
+    from bridge.caffe2.workspaces.immediate import (
+        FeedImmediate,
+        FetchImmediate,
+        ImmediateBlobs,
+        IsImmediate,
+        RunOperatorImmediate,
+        StartImmediate,
+        StopImmediate,
+    )
+    from bridge.caffe2.workspaces.names import (
+        GetNameScope,
+        GetNetName,
+        StringifyBlobName,
+        StringifyNetName,
+        StringifyProto,
+    )
+    from bridge.caffe2.workspaces.nets import CreateNet, DeleteNet, Nets, RunNet, RunNetOnce
+    from bridge.caffe2.workspaces.operator_cost import GetOperatorCost
+    from bridge.caffe2.workspaces.plans import RunPlan
+    from bridge.caffe2.workspaces.predictor import Predictor
+    from bridge.caffe2.workspaces.random_inputs import FillRandomNetworkInputs
+    from bridge.caffe2.workspaces.running import RunOperatorMultiple, RunOperatorsOnce
+    from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes
+    from bridge.caffe2.workspaces.switching import (
+        CurrentWorkspace,
+        ResetWorkspace,
+        RootFolder,
+        SwitchWorkspace,
+        WorkspaceGuard,
+        Workspaces,
+    )
+    from bridge.caffe2.workspaces.transforms import ApplyTransform, ApplyTransformIfFaster
 
 __all__ = [
     "ApplyTransform",
@@ -241,7 +240,7 @@ __all__ = [
 # Caffe2's number of the device type of GPUs, whether or not there is one; see NumGpuDevices.
 GpuDeviceType = 1
 
-# Loaded at first use, since they load torch or protobuf.
+# Loaded at first use: one operator needs no nets, others load torch or protobuf.
 _get, __dir__ = lazily(
     __name__,
     {
@@ -251,6 +250,36 @@ _get, __dir__ = lazily(
             "has_cuda_support has_gpu_support has_hip_support is_asan"
         ),
         "bridge.caffe2.c_extension": "C",
+        "bridge.caffe2.base.global_init": "GlobalInit",
+        "bridge.caffe2.workspaces.blob_functions": (
+            "Blobs CreateBlob DeserializeBlob FetchBlobs FetchInt8Blob FetchInt8BlobRealVal "
+            "GetBlobNUMANode GetBlobSizeBytes HasBlob ResetBlob SerializeBlob blobs"
+        ),
+        "bridge.caffe2.scope": "scope",
+        "bridge.caffe2.utils": "utils",
+        "bridge.caffe2.definitions.tracebacks": "CallWithExceptionIntercept operator_tracebacks",
+        "bridge.caffe2.workspaces.background": "RunPlanInBackground",
+        "bridge.caffe2.workspaces.benchmark": (
+            "BenchmarkNet BenchmarkNetOnce ClearGlobalNetObserver GetStats"
+        ),
+        "bridge.caffe2.workspaces.immediate": (
+            "FeedImmediate FetchImmediate ImmediateBlobs IsImmediate RunOperatorImmediate "
+            "StartImmediate StopImmediate root_folder"
+        ),
+        "bridge.caffe2.workspaces.names": (
+            "GetNameScope GetNetName StringifyBlobName StringifyNetName StringifyProto"
+        ),
+        "bridge.caffe2.workspaces.nets": "CreateNet DeleteNet Nets RunNet RunNetOnce",
+        "bridge.caffe2.workspaces.operator_cost": "GetOperatorCost",
+        "bridge.caffe2.workspaces.plans": "RunPlan",
+        "bridge.caffe2.workspaces.predictor": "Predictor",
+        "bridge.caffe2.workspaces.random_inputs": "FillRandomNetworkInputs",
+        "bridge.caffe2.workspaces.running": "RunOperatorMultiple RunOperatorsOnce",
+        "bridge.caffe2.workspaces.shape_inference": "InferShapesAndTypes",
+        "bridge.caffe2.workspaces.switching": (
+            "CurrentWorkspace ResetWorkspace RootFolder SwitchWorkspace WorkspaceGuard Workspaces"
+        ),
+        "bridge.caffe2.workspaces.transforms": "ApplyTransform ApplyTransformIfFaster",
         "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2",
     },
 )
@@ -260,7 +289,7 @@ if not TYPE_CHECKING:  # type checkers would take any name for one of these
 
     def __getattr__(name: str) -> Any:
         # Caffe2 has no public name for it, so scripts read this one.
-        return root_folder() if name == "_immediate_root_folder" else _get(name)
+        return _get("root_folder")() if name == "_immediate_root_folder" else _get(name)
 
 
 _immortal(globals())

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceValueError
 from bridge.c10.handle import Handle
-from bridge.exchange.conversion import export_source
 from bridge.exchange.numpy import export_array
 
 TYPE_CHECKING = False
@@ -69,7 +68,7 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
     given = kwargs.get("out", ())
     outputs = given if isinstance(given, tuple) else (given,)
     for written in (*outputs, *(inputs[:1] if method == "at" else ())):
-        if isinstance(written, Handle) and export_source(written, None).get_storage().readonly:
+        if isinstance(written, Handle) and _exported(written).get_storage().readonly:
             raise EnforceValueError(
                 "The memory is read-only. Write to a clone().",
                 f"numpy.{ufunc.__name__}",
@@ -93,9 +92,16 @@ def _with_arrays(x: Any, found: list[Handle]) -> Any:
     """Return `x` with an array for each tensor in it, which is added to `found`."""
     if isinstance(x, Handle):
         found.append(x)
-        return export_array(export_source(x, None), "__array_function__")
+        return export_array(_exported(x), "__array_function__")
     if type(x) is list:
         return [_with_arrays(item, found) for item in x]
     if type(x) is tuple:
         return tuple(_with_arrays(item, found) for item in x)
     return x
+
+
+def _exported(x: Handle) -> Any:
+    """Return the TensorImpl of a tensor, as exporters take it."""
+    from bridge.exchange.conversion import export_source
+
+    return export_source(x, None)

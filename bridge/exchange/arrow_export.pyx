@@ -176,7 +176,7 @@ cdef object _capsule(void* structure, const char* name, PyCapsule_Destructor des
         raise
 
 
-cdef object arrow_schema(TensorImpl impl):
+cpdef object arrow_schema(TensorImpl impl):
     """Return a capsule of the ArrowSchema of a tensor. Raises BufferError: see `_require`."""
     cdef ArrowSchema* schema
     cdef SchemaBlock* block
@@ -280,7 +280,7 @@ cdef TensorImpl _as_requested(TensorImpl impl, object requested, str caller):
     return import_array(cast, None)
 
 
-cdef tuple arrow_array(TensorImpl impl, object requested):
+cpdef tuple arrow_array(TensorImpl impl, object requested):
     """Return capsules of the ArrowSchema and the ArrowArray of a tensor in host memory.
 
     Raises EnforceBufferError: see `_require` and `_as_requested`, or the memory is on a device.
@@ -303,7 +303,7 @@ cdef tuple arrow_array(TensorImpl impl, object requested):
     return schema, capsule
 
 
-cdef tuple arrow_device_array(TensorImpl impl, object requested):
+cpdef tuple arrow_device_array(TensorImpl impl, object requested):
     """Return capsules of the ArrowSchema and the ArrowDeviceArray of a tensor on any device.
 
     The work on CUDA memory is waited for, so the array carries no event. Raises

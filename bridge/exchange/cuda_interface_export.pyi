@@ -1,1 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+from bridge.c10.tensor_impl import TensorImpl
+
+def export_cuda_interface(exported: TensorImpl) -> dict[str, Any]: ...

@@ -28,7 +28,6 @@ from bridge.c10.storage cimport EXTERNAL, READONLY, set_flags
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, is_undefined, seen, storage_flags
 from bridge.c10.views cimport alias
 from bridge.dlpack.capsule cimport consume_capsule
-from bridge.exchange.arrow_import cimport import_arrow
 from bridge.exchange.buffer_import cimport fast_import_buffer, import_buffer
 from bridge.exchange.dlpack_import cimport adopt_managed
 from bridge.exchange.fresh_memory cimport as_copy, is_same, keeping, must_prove
@@ -51,8 +50,6 @@ import sys
 import threading
 from weakref import WeakKeyDictionary
 
-from bridge.exchange.array_interface import interface_of
-from bridge.exchange.entry_points import call_all
 from bridge.exchange.registry import adapter_of, on_change
 from bridge.exchange.to_device import to_device
 
@@ -293,7 +290,9 @@ cdef TensorImpl _by_code_of(int protocol, object x, object copy):
     if protocol == BUFFER:
         return import_buffer(x, copy)
     if protocol == ARROW:
-        return import_arrow(x, copy)
+        from bridge.exchange.arrow_import import import_arrow
+
+        return <TensorImpl>import_arrow(x, copy)
     if protocol == NOTHING:
         return _by_object(x, copy)
     if protocol == READ_ONLY:
@@ -317,6 +316,8 @@ cdef TensorImpl _by_slow_door(int protocol, object x, object copy):
     cdef TensorImpl impl
     if protocol == CUDA:
         from bridge.exchange.cuda_interface_import import import_cuda_interface
+        from bridge.exchange.array_interface import interface_of
+
         interface = interface_of(x, "__cuda_array_interface__")
         if interface is None:
             protocol = _find_protocol(x, False, CUDA)
@@ -356,6 +357,8 @@ cdef TensorImpl _by_offer(object x, object copy):
 
     Raises TypeError: none does.
     """
+    from bridge.exchange.entry_points import call_all
+
     called, failures = call_all()
     adapter = _adapter(type(x)) if called else None
     if adapter is not None:

@@ -15,8 +15,6 @@ from collections.abc import Iterable
 from importlib import import_module
 from weakref import WeakKeyDictionary
 
-from bridge.exchange import entry_points
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -226,6 +224,8 @@ def missing_library(name: str, error: ImportError) -> ImportError:
 
 def exporting_names() -> list[str]:
     """Return the names of libraries that can be exported to, registered or offered."""
+    from bridge.exchange import entry_points
+
     known = [name for name in _names_of_modules() if name not in _folder[2]]
     registered = [name for name, adapter in list(_adapters.items()) if adapter.exporter is not None]
     return list(dict.fromkeys([*known, *registered, *entry_points.names()]))
@@ -236,6 +236,8 @@ def adapter_named(name: str) -> Adapter | None:
 
     Raises ImportError: it cannot be loaded, as when the library is not installed.
     """
+    from bridge.exchange import entry_points
+
     adapter = _load(name)
     if adapter is None and entry_points.call_named(name):
         adapter = _adapters.get(name)
@@ -252,6 +254,8 @@ def adapter_of(cls: type, own: bool = False) -> Adapter | None:
         package = str(base.__module__).partition(".")[0]
         if package in sys.modules and package not in _OWN:
             _load(package)
+            from bridge.exchange import entry_points
+
             entry_points.call_of_package(package)
         best, best_match = None, 0
         for adapter in reversed(list(_adapters.values())):

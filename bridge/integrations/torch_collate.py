@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from bridge.at.tensor import Tensor
 from bridge.caffe2.tensor.tensor import Tensor as Caffe2Tensor
-from bridge.front import to_torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ def _collate(batch: Any, *, collate_fn_map: Any = None) -> Any:
     """Return a torch tensor with one more dimension, as of a batch of NumPy arrays."""
     import torch
     from torch.utils.data._utils.collate import collate
+
+    from bridge.front import to_torch
 
     # only read here, so that read-only memory can be shared
     tensors = [to_torch(one, writable=True) for one in batch]

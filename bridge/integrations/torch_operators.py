@@ -20,9 +20,6 @@ import threading
 
 import torch
 
-from bridge.integrations.torch_listed import ListedOperator
-from bridge.integrations.torch_schemas import SCHEMAS
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -45,7 +42,7 @@ class _Namespace(torch._ops._OpNamespace):
             with _lock:
                 if name in _registered:
                     pass
-                elif name in SCHEMAS and _is_registered(name):
+                elif _is_listed(name) and _is_registered(name):
                     _register_listed(name, declaration)
                 elif declaration is not None:
                     _register(declaration)
@@ -56,7 +53,7 @@ class _Namespace(torch._ops._OpNamespace):
         from bridge.caffe2.definitions.operator_types import RegisteredOperators
 
         operators = [
-            name for name in RegisteredOperators() if name in SCHEMAS or _declaration(name)
+            name for name in RegisteredOperators() if _is_listed(name) or _declaration(name)
         ]
         return [*super().__dir__(), *operators]
 
@@ -88,6 +85,13 @@ def _library() -> Any:
     return library(_NAME, "FRAGMENT")
 
 
+def _is_listed(name: str) -> bool:
+    """Return whether PyTorch 1.8.1 had the operator in `torch.ops`."""
+    from bridge.integrations.torch_schemas import SCHEMAS
+
+    return name in SCHEMAS
+
+
 def _is_registered(name: str) -> bool:
     from bridge.caffe2.definitions.operator_types import is_registered
 
@@ -101,6 +105,8 @@ def _register(declaration: Declaration) -> None:
 
 
 def _register_listed(name: str, declaration: Declaration | None) -> None:
+    from bridge.integrations.torch_listed import ListedOperator
+
     if declaration is None:
         listed = ListedOperator(name, (), {}, functools.partial(_run_on_blobs, name))
     else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 
-from bridge.front import to_torch
 from bridge.wrapper import Wrapper
 
 TYPE_CHECKING = False
@@ -30,6 +29,8 @@ def register() -> None:
     @functools.wraps(theirs)
     def new(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
         if isinstance(data, Wrapper):
+            from bridge.front import to_torch
+
             data = to_torch(data)
         return theirs(cls, data, requires_grad)
 

@@ -9,7 +9,6 @@ is transformed gets torch's tensors.
 from __future__ import annotations
 
 from bridge.at.tensor import Tensor
-from bridge.front import from_dlpack, to_torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +38,8 @@ def register() -> None:
 
 
 def _flatten(tensor: Tensor) -> tuple[list[Any], _Whole | None]:
+    from bridge.front import to_torch
+
     try:
         return [to_torch(tensor)], None
     except (BufferError, RuntimeError):
@@ -50,6 +51,8 @@ def _unflatten(leaves: Iterable[Any], whole: _Whole | None) -> Any:
         return whole.tensor
     (leaf,) = leaves
     import torch
+
+    from bridge.front import from_dlpack
 
     # In a transform all stay torch's: its own tensors have no memory that could be exchanged, and
     # operations on an at.Tensor beside them do.

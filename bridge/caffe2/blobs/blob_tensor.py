@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from bridge import c10
 from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta, reports
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.data_types import ELEMENT_TYPES
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.blobs.copies import copied_to_numpy, prepare
 from bridge.caffe2.blobs.core import BlobCore
@@ -182,6 +181,8 @@ class BlobTensor:
 
 def _type_for_init(dtype: Any, caller: str) -> TypeMeta:
     if isinstance(dtype, int) and not isinstance(dtype, bool):
+        from bridge.caffe2.base.data_types import ELEMENT_TYPES
+
         meta = ELEMENT_TYPES.get(dtype)
         if meta is None or not meta.is_pod:
             raise EnforceValueError(

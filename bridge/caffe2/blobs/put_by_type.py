@@ -13,10 +13,8 @@ from bridge.at import Tensor as AtTensor
 from bridge.c10 import Device
 from bridge.c10.copy import reported_copy
 from bridge.caffe2.blobs.copies import copy_into, is_on, keeps_buffer, tensor_of_array
-from bridge.caffe2.blobs.tensor_proto import Caffe2TensorToNumpyArray
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.exchange.import_tensor import import_tensor
-from bridge.python_values import as_tensor, strings_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,6 +80,8 @@ def _put_producer(blob: BlobCore, value: Any) -> None:
     try:
         impl = import_tensor(value)
     except BufferError:
+        from bridge.python_values import strings_of
+
         strings = strings_of(value)
         if strings is None:
             raise
@@ -92,6 +92,8 @@ def _put_producer(blob: BlobCore, value: Any) -> None:
 
 def _put_any(blob: BlobCore, value: Any) -> None:
     """Share a tensor of any library, or copy Python numbers and strings, as `bridge.asarray`."""
+    from bridge.python_values import as_tensor
+
     impl = as_tensor(value, None, None, None).unsafeGetTensorImpl()
     if not impl.is_contiguous():
         impl = reported_copy(impl, "Caffe2-style tensors are contiguous", "FeedBlob")
@@ -103,6 +105,8 @@ def _put_any(blob: BlobCore, value: Any) -> None:
 
 def _put_message(blob: BlobCore, value: Any) -> None:
     """Copy the values of a TensorProto, as an array of them."""
+    from bridge.caffe2.blobs.tensor_proto import Caffe2TensorToNumpyArray
+
     put_array(blob, Caffe2TensorToNumpyArray(value))
 
 

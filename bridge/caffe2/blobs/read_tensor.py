@@ -26,7 +26,7 @@ from bridge.c10 import Device, DeviceType, GetAllocator, TypeMeta
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.data_types import ELEMENT_TYPES, FIELDS, DataType
 from bridge.caffe2.base.device_option import tensor_device
-from bridge.caffe2.base.text import shown_sizes
+from bridge.caffe2.base.names import shown_sizes
 from bridge.caffe2.blobs.copies import is_on, keeps_buffer
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.blobs.message import BlobMessage, TensorMessage

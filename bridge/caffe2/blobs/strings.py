@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.base.text import shortened
+from bridge.caffe2.base.names import shortened
 from bridge.caffe2.blobs.string_items import fixed_width_elements, plain_elements
 
 TYPE_CHECKING = False

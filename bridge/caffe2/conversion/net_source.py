@@ -8,7 +8,7 @@ from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.message_text import TryReadProtoWithClass
 from bridge.caffe2.base.messages import caffe2_pb2
-from bridge.caffe2.base.text import listed
+from bridge.caffe2.base.names import listed
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.deserialize import deserialize
 from bridge.caffe2.conversion.checkpoints import open_entries

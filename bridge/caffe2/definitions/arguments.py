@@ -7,7 +7,7 @@ from array import array
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, kind_of, message_in, wire_bytes
-from bridge.caffe2.base.text import shortened
+from bridge.caffe2.base.names import shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,13 +2,17 @@
 """The table of operator types, which `register_operator` fills.
 
 It is kept apart from the classes that run operators, since nets need the names only: they have a
-method for each type. The first look-up of a type that is not in the table loads the built-in ones.
+method for each type. The look-up of a built-in type that is not in the table loads its module.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator, Set
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "IsOperator",
@@ -16,21 +20,34 @@ __all__ = [
     "RefreshRegisteredOperators",
     "RegisteredOperators",
     "RegisteredTypes",
-    "after_loading",
-    "built_in_packages",
+    "built_in",
     "classes",
     "classes_of",
     "is_registered",
+    "load_built_in",
     "nearby_names",
     "registry_key",
 ]
 
 # The classes, by `registry_key` and by the name of the device type.
 classes: dict[str, dict[str, type]] = {}
-# The packages whose modules register the built-in operators; `bridge.caffe2` names them.
-built_in_packages: list[str] = []
-# Called once these modules are imported.
-after_loading: list[Callable[[], None]] = []
+
+
+class _BuiltIn:
+    """The package of the built-in operators, whose modules register them when they are loaded."""
+
+    package = ""  # its name, which `bridge.caffe2` sets
+    is_asked = False  # whether one was looked up
+
+    def module(self) -> Any:
+        """Return the package, which has `load` and `registry_keys`."""
+        import importlib
+
+        self.is_asked = True
+        return importlib.import_module(self.package)
+
+
+built_in = _BuiltIn()
 
 
 class RegisteredTypes(Set[str]):
@@ -56,14 +73,13 @@ def registry_key(op_type: str, engine: str = "") -> str:
 def RegisteredOperators() -> list[str]:
     """Return the registered types of operators, sorted; with an engine, ``TYPE_ENGINE_NAME``.
 
-    The first call loads the built-in ones.
+    The built-in ones are not loaded.
 
     >>> from bridge.caffe2 import workspace
     >>> {"Relu", "FC", "Python"} <= set(workspace.RegisteredOperators())
     True
     """
-    _load_built_in()
-    return sorted(classes)
+    return sorted({*classes, *built_in.module().registry_keys()})
 
 
 def is_registered(op_type: str, engine: str = "") -> bool:
@@ -82,12 +98,11 @@ def IsOperatorWithEngine(op_type: str, engine: str) -> bool:
 
 
 def RefreshRegisteredOperators(trigger_lazy: bool = True) -> None:
-    """Load the built-in operators and libraries that wait for it, unless `trigger_lazy` is False.
+    """Load the libraries that wait for it, unless `trigger_lazy` is False.
 
-    The libraries are those of ``caffe2.python.lazy_dyndep``, a module of an old PyTorch.
+    They are those of ``caffe2.python.lazy_dyndep``, a module of an old PyTorch.
     """
     if trigger_lazy:
-        _load_built_in()
         waiting = sys.modules.get("caffe2.python.lazy")
         if waiting is not None:
             waiting.TriggerLazyImport()
@@ -104,22 +119,11 @@ def classes_of(key: str) -> dict[str, type] | None:
     """Return the classes of a `registry_key` by device type, or None if there are none."""
     found = classes.get(key)
     if found is None:
-        _load_built_in()
+        load_built_in(key)
         found = classes.get(key)
     return found
 
 
-def _load_built_in() -> None:
-    """Import the modules of `built_in_packages`, each of which registers its operators."""
-    if not built_in_packages:
-        return
-    import importlib
-    import pkgutil
-
-    for name in built_in_packages:
-        package = importlib.import_module(name)
-        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-            importlib.import_module(module.name)
-    for function in after_loading:
-        function()
-    built_in_packages.clear()
+def load_built_in(key: str) -> None:
+    """Load the built-in operator of a `registry_key`, if there is one."""
+    built_in.module().load(key)

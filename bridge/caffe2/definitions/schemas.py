@@ -1,23 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schemas of Caffe2's operators: numbers of inputs and outputs, and which may be one blob.
+"""What is declared with operators: numbers of inputs and outputs, which may be one blob, gradients.
 
 Follows OpSchema, caffe2/core/operator_schema.h, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
 
-import functools
-
-from bridge.c10.errors import EnforceKeyError, EnforceNotMet
-from bridge.caffe2.definitions.operator_types import classes_of
-from bridge.caffe2.definitions.schema_table import TABLE
-from bridge.caffe2.definitions.schema_table_gradients import GRADIENTS
+from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
+from bridge.caffe2.definitions.operator_types import load_built_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
+    from typing import Any
 
-__all__ = ["Schema", "check_names", "declare_schema", "schema_of"]
+_ASKED = 6, 4  # the inputs and outputs for which Caffe2 was asked whether they may be one blob
+
+__all__ = [
+    "Schema",
+    "check_gradient",
+    "check_names",
+    "declare_gradient",
+    "declare_schema",
+    "gradient_of",
+    "places_text",
+    "schema_of",
+    "schema_text",
+]
 
 
 class Schema:
@@ -26,13 +35,19 @@ class Schema:
     `allowed` holds pairs (input, output) that may be one blob, `forced` pairs that must be. A
     number n in `shifts` or `forced_shifts` stands for all pairs (i + n, i).
 
-    It is parsed from text such as ``2-3:1:0>0!,2>1``; see `schema_table`.
+    It is parsed from text ``inputs:outputs:in-place``, such as ``2-3:1:0>0!,2>1``. A count is
+    ``2``, ``1-3``, ``1-*``, ``1|3`` or ``2n+1`` (3, 5, 7, ...). In-place is a list of pairs
+    ``input>output`` that may be one blob, or must be if followed by ``!``; ``1>0*`` stands for 1>0,
+    2>1, and so on, and ``any`` for all pairs. Caffe2's were recorded by
+    tests/conformance/operators/record_schemas.py, for the first six inputs and four outputs.
     """
 
     __slots__ = ("allowed", "forced", "forced_shifts", "inputs", "outputs", "shifts", "text")
 
     def __init__(self, text: str) -> None:
         inputs, outputs, places = text.split(":")
+        if places == "any":
+            places = ",".join(f"{i}>{o}" for i in range(_ASKED[0]) for o in range(_ASKED[1]))
         self.text = text
         self.inputs = _counts(inputs)
         self.outputs = _counts(outputs)
@@ -63,39 +78,102 @@ def _pair(text: str) -> tuple[int, int]:
 
 
 _schemas: dict[str, Schema] = {}
+_gradients: dict[str, Any] = {}
+_WORDS = ("none", "undefined", "unimplemented")
 
 
-@functools.cache
-def _texts() -> dict[str, str]:
-    """Return the texts of the tables by operator type."""
-    rows = (word.partition(":") for word in (TABLE + GRADIENTS).split())
-    return {name: text for name, _, text in rows}
+def schema_text(inputs: Any, outputs: Any, inplace: Any) -> str:
+    """Return the text of a schema. Raises EnforceNotMet, also a ValueError: it would be none."""
+    text = f"{inputs}:{outputs}:{places_text(inplace)}"
+    try:
+        Schema(text)
+    except ValueError as cause:
+        raise EnforceValueError(
+            f"{inputs!r} inputs, {outputs!r} outputs and places {inplace!r} are no schema; numbers "
+            "are as in 2, '1-3' or '1-*', places as in [(0, 0)] or '0>0'.",
+            "operator",
+        ) from cause
+    return text
 
 
-def declare_schema(op_type: str, text: str) -> None:
-    """Set the schema of an operator type, from text such as ``2-3:1:0>0``; see `Schema`."""
-    _schemas[op_type] = Schema(text)
+def places_text(inplace: Any) -> str:
+    """Return pairs (input, output) as the text of a schema, such as ``0>0,1>0``."""
+    if inplace is None:
+        return ""
+    if isinstance(inplace, str):
+        return inplace.replace(" ", "")
+    try:
+        if isinstance(inplace, dict):
+            pairs = [(i, o) for o, i in inplace.items()]
+        elif len(inplace) == 2 and all(isinstance(one, int) for one in inplace):
+            pairs = [tuple(inplace)]
+        else:
+            pairs = [(int(i), int(o)) for i, o in inplace]
+    except (TypeError, ValueError) as cause:
+        raise EnforceValueError(
+            f"{inplace!r} are not pairs of an input and an output, as in [(0, 0)].", "operator"
+        ) from cause
+    return ",".join(f"{i}>{o}" for i, o in pairs)
+
+
+def declare_schema(op_type: str, text: str, is_built_in: bool = False) -> None:
+    """Set the schema of an operator type, from text such as ``2-3:1:0>0``; see `Schema`.
+
+    is_built_in: a schema that a user declared for the type stays.
+    """
+    if not is_built_in or op_type not in _schemas:
+        _schemas[op_type] = Schema(text)
+
+
+def declare_gradient(op_type: str, gradient: Any, is_built_in: bool = False) -> None:
+    """Set the gradient of an operator type, as `check_gradient` takes it.
+
+    is_built_in: a gradient that a user declared for the type stays.
+    """
+    if not is_built_in or op_type not in _gradients:
+        _gradients[op_type] = gradient
+
+
+def check_gradient(gradient: Any) -> None:
+    """Raise EnforceNotMet, also a ValueError, if a gradient is none that can be declared.
+
+    gradient: a pattern, or "none", "undefined" or "unimplemented"; or a function of the operator
+    and the gradients of its outputs, as `GradientRegistry.RegisterGradient` takes, or one of a
+    GradientMaker alone, named `maker`.
+    """
+    if callable(gradient) or (
+        isinstance(gradient, str) and (gradient in _WORDS or ">" in gradient)
+    ):
+        return
+    raise EnforceValueError(
+        f"{gradient!r} is not a gradient: give a pattern, such as 'ReluGradient o0 g0 > 0', one of "
+        f"{_WORDS}, or a function.",
+        "operator",
+    )
+
+
+def gradient_of(op_type: str) -> Any:
+    """Return the gradient that is declared with an operator type, or None."""
+    if op_type not in _gradients:
+        load_built_in(op_type)
+    return _gradients.get(op_type)
 
 
 def schema_of(op_type: str) -> Schema:
     """Return the schema of an operator type.
 
-    Raises EnforceNotMet, also a KeyError: the tables have no row for the type.
+    Raises EnforceNotMet, also a KeyError: none is declared for the type.
     """
+    if op_type not in _schemas:
+        load_built_in(op_type)
     schema = _schemas.get(op_type)
     if schema is None:
-        found = _texts().get(op_type)
-        if found is None and classes_of(op_type) is not None and op_type in _schemas:
-            return _schemas[op_type]  # declared by the modules that the look-up loaded
-        if found is None:
-            raise EnforceKeyError(
-                f"Operator {op_type!r} has no schema. Add a row Name:inputs:outputs:in-place, such "
-                f"as {op_type}:1:1:0>0, to bridge/caffe2/definitions/schema_table.py, or to "
-                "schema_table_gradients.py for a gradient operator.",
-                "schema_of",
-                condition="the tables have a row for the type",
-            )
-        schema = _schemas[op_type] = Schema(found)
+        raise EnforceKeyError(
+            f"Operator {op_type!r} has no schema. Declare it where the operator is registered, as "
+            f"in register_operator({op_type!r}, inputs='1-2', outputs='1', inplace='0>0').",
+            "schema_of",
+            condition="a schema is declared for the type",
+        )
     return schema
 
 
@@ -129,8 +207,7 @@ def check_names(
     for o, output in enumerate(outputs):
         for i, name in enumerate(inputs):
             if name == output:
-                # Caffe2 was asked for the first six inputs and four outputs only.
-                asked = {(min(i, 5), min(o, 3)), (i, o)}
+                asked = {(min(i, _ASKED[0] - 1), min(o, _ASKED[1] - 1)), (i, o)}
                 known = not asked.isdisjoint(schema.allowed) or i - o in schema.shifts
                 if not known:
                     what = f"cannot work in place, with input {i} as output {o}"

@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterable, Mapping
 from bridge.c10 import TypeMeta, float32
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.caffe2.definitions.arguments import repeated_value, single_value
-from bridge.caffe2.definitions.schemas import check_names, schema_of
+from bridge.caffe2.definitions.schemas import check_names, places_text, schema_of
 from bridge.caffe2.execution.function_core import BoundCore
 
 TYPE_CHECKING = False
@@ -133,7 +133,7 @@ class Bound(BoundCore):
         self.on_host = on_host
         self.across = across
         self.wants = declaration.filled
-        self.function = declaration.function
+        self.function = declaration.call
         self.is_filled = not declaration.filled.keys().isdisjoint(
             ("RandomGenerator", "TargetDevice")
         )
@@ -210,6 +210,7 @@ class Declaration:
     __slots__ = (
         "across",
         "arguments",
+        "call",
         "effects",
         "filled",
         "function",
@@ -241,6 +242,7 @@ class Declaration:
         rearranges: Iterable[int] | dict[int, int] | str | None = None,
         sized_by: Iterable[str] = (),
         defaults: Callable[..., Any] | None = None,
+        kernel: Callable[..., Any] | None = None,
     ) -> None:
         code = getattr(function, "__code__", None)
         if code is None:
@@ -279,6 +281,11 @@ class Declaration:
             i for i, one in enumerate(self.inputs) if "Strings" in str(annotations.get(one))
         )
         required = positional - len(function.__defaults__ or ())
+        self.call = function
+        if kernel is not None:
+            from bridge.caffe2.execution.kernels import with_kernel  # imports torch
+
+            self.call = with_kernel(function, kernel, self.types)
         self.least = required
         self.most = sys.maxsize if self.variadic else positional
         self.schema = ":".join(
@@ -291,7 +298,7 @@ class Declaration:
 
     def _pairs(self, name: str, inplace: Any) -> str:
         """Return the pairs of an input and an output that may be one blob, as in a schema."""
-        text = _pairs(inplace)
+        text = places_text(inplace)
         for pair in text.split(",") if text else ():
             found = _PAIR.fullmatch(pair)
             if found is None:
@@ -470,23 +477,3 @@ def _outputs(name: str, given: str | int | None, annotation: Any) -> str:
     if several[1].endswith("...") or text.startswith("list"):
         return "1-*"
     return str(len(several[1].split(",")))
-
-
-def _pairs(inplace: Any) -> str:
-    """Return pairs (input, output) as the text of a schema, such as ``0>0,1>0``."""
-    if inplace is None:
-        return ""
-    if isinstance(inplace, str):
-        return inplace.replace(" ", "")
-    try:
-        if isinstance(inplace, dict):
-            pairs = [(i, o) for o, i in inplace.items()]
-        elif len(inplace) == 2 and all(isinstance(one, int) for one in inplace):
-            pairs = [tuple(inplace)]
-        else:
-            pairs = [(int(i), int(o)) for i, o in inplace]
-    except (TypeError, ValueError) as cause:
-        raise EnforceValueError(
-            f"{inplace!r} are not pairs of an input and an output, as in [(0, 0)].", "operator"
-        ) from cause
-    return ",".join(f"{i}>{o}" for i, o in pairs)

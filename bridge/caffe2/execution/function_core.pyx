@@ -60,7 +60,6 @@ from bridge.exchange.torch_import cimport import_torch
 from numpy import ndarray
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.caffe2.execution.recorder import compile_calls, record
 from bridge.caffe2.execution.torch_state import neutral
 
 cdef extern from "Python.h":
@@ -207,6 +206,8 @@ cdef class FunctionCore(ProgramCore):
                 buffers[0] if len(buffers) == 1 else tuple(buffers)
         calls = None
         if may_record and seen is not None and bound.is_recorded and self._are_plain(impls):
+            from bridge.caffe2.execution.recorder import record
+
             returned, calls = record(bound.function, operands, arguments)
         else:
             returned = bound.function(*operands, **arguments)
@@ -610,6 +611,8 @@ cdef Recording recording_of(
         Seen seen, list calls, list operands, list buffers, list results, dict in_place):
     """Return a recording of calls, or None if they cannot be made again without the function."""
     cdef Recording recording
+    from bridge.caffe2.execution.recorder import compile_calls
+
     found = compile_calls(calls, operands, buffers, results, in_place)
     if found is None:
         return None

@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterable
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.blobs.strings import Strings
-from bridge.caffe2.definitions.schemas import declare_schema
 from bridge.caffe2.execution.declaration import Declaration
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.function_core import FunctionCore
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.gradients.declared import declared, gradient_maker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +38,7 @@ def operator(
     rearranges: Iterable[int] | dict[int, int] | str | None = None,
     sized_by: Iterable[str] = (),
     defaults: Callable[..., Any] | None = None,
+    kernel: Callable[..., Any] | None = None,
     engine: str = "",
 ) -> Callable[[Function], Function]:
     """Return a decorator that declares a function of torch tensors as the operator `name`.
@@ -68,7 +67,10 @@ def operator(
     each output of which input; ``"same"``: of the one with the same number; ``"by input"``:
     likewise, modulo the number of inputs. sized_by: optional inputs whose elements decide the sizes
     of the outputs. defaults: a function whose defaults apply to arguments of the same names, as for
-    a gradient operator. devices, engine: as in `register_operator`.
+    a gradient operator. kernel: a function of the same parameters, which is called instead where it
+    can be: on plain row-major tensors of the CPU, float32 where the operator takes other types too,
+    without gradients; where it returns None, the function is called. devices, engine: as in
+    `register_operator`.
 
     The decorator returns the function unchanged. Raises EnforceNotMet, also a TypeError or
     ValueError: the signature cannot be that of an operator, or as `register_operator`.
@@ -102,6 +104,7 @@ def operator(
             rearranges=rearranges,
             sized_by=sized_by,
             defaults=defaults,
+            kernel=kernel,
         )
         members = {
             "__doc__": function.__doc__,
@@ -110,11 +113,16 @@ def operator(
             "_declaration": declaration,
             "_has_effects": bool(declaration.effects & {"io", "state"}),
         }
-        maker = None if gradient is None else gradient_maker(gradient)
-        register_operator(name, devices, engine)(type(name, (FunctionOperator,), members))
-        declare_schema(name, declaration.schema)
-        if maker is not None:
-            declared[name] = maker
+        inputs_text, outputs_text, places = declaration.schema.split(":")
+        register_operator(
+            name,
+            devices,
+            engine,
+            inputs=inputs_text,
+            outputs=outputs_text,
+            inplace=places,
+            gradient=gradient,
+        )(type(name, (FunctionOperator,), members))
         return function
 
     return declare

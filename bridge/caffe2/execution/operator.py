@@ -7,8 +7,9 @@ from bridge.c10 import Device, EnforceNotMet
 from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError
 from bridge.caffe2.base.errors import also_as, wrap_error
-from bridge.caffe2.base.text import listed
+from bridge.caffe2.base.names import listed
 from bridge.caffe2.definitions.arguments import repeated_value, single_value
+from bridge.caffe2.definitions.schemas import check_names
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob, find_or_create
 from bridge.caffe2.execution.definition import Definition, definition_of
 from bridge.caffe2.execution.operator_core import OperatorCore
@@ -107,6 +108,9 @@ class Operator(OperatorCore):
     num_outputs: int | tuple[int, int | None] | None = None
     """The number of outputs, in the same way."""
 
+    # Whether a schema is declared with the class, which `check` compares with.
+    _has_schema: bool = False
+
     # Whether a run may do more than write outputs, as writing a file: shape inference skips these.
     _has_effects: bool = False
     # The runs of operators in nets of its own, where observers are to count them.
@@ -119,9 +123,12 @@ class Operator(OperatorCore):
     def check(cls, definition: Definition) -> Any:
         """Check a definition, once for all operators created from it.
 
-        The result, here None, is their ``self._definition.checked``. Raises EnforceNotMet: a wrong
-        number of inputs or outputs.
+        The result is their ``self._definition.checked``: here None, or {output: input} in place of
+        a class that is registered with a schema. Raises EnforceNotMet: a wrong number of inputs or
+        outputs, or an output in place of an input that must not be, or must be and is not.
         """
+        if cls._has_schema:
+            return check_names(definition.type, definition.inputs, definition.outputs) or {}
         if cls.num_inputs is not None:
             _check_count("input", cls.num_inputs, definition.inputs, definition)
         if cls.num_outputs is not None:

@@ -8,7 +8,20 @@ from collections.abc import Callable
 
 from bridge.c10 import Device, DeviceType
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
-from bridge.caffe2.definitions.operator_types import classes, classes_of, nearby_names, registry_key
+from bridge.caffe2.definitions.operator_types import (
+    built_in,
+    classes,
+    classes_of,
+    load_built_in,
+    nearby_names,
+    registry_key,
+)
+from bridge.caffe2.definitions.schemas import (
+    check_gradient,
+    declare_gradient,
+    declare_schema,
+    schema_text,
+)
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.operator import Operator, assign
 
@@ -48,18 +61,26 @@ preferred = _Preferred()
 
 
 def register_operator(
-    name: str, devices: Any = ("cpu",), engine: str = ""
+    name: str,
+    devices: Any = ("cpu",),
+    engine: str = "",
+    *,
+    inputs: str | int | None = None,
+    outputs: str | int | None = None,
+    inplace: Any = None,
+    gradient: Any = None,
 ) -> Callable[[OperatorClass], OperatorClass]:
     """Return a decorator that registers a class for operators of type `name`, and returns it.
 
     devices: one or more devices or device types, by any of their names. engine: only for operators
     that ask for it; an operator that asks for an engine that is not registered runs without.
+    inputs, outputs: their numbers, such as 2, ``"1-3"`` or ``"1-*"``; given both, `core` and the
+    operator check them. inplace, gradient: as in `operator`.
 
     Raises EnforceNotMet, also a TypeError or ValueError: the class is not an Operator, `name` or
     `engine` is not a name, a device is not one, or another class has the name. A class of the same
     module and name replaces the earlier one, as when a notebook's cell runs again. A class replaces
-    a built-in operator only if it is registered before those are loaded, at the first look-up of a
-    type that is not registered.
+    a built-in operator only if it is registered before the first look-up of a built-in one.
 
     >>> import numpy as np
     >>> from bridge import caffe2
@@ -85,11 +106,18 @@ def register_operator(
         raise EnforceTypeError(f"{engine!r} is not the name of an engine.", caller)
     kinds = _device_kinds(devices, caller)
     key = registry_key(name, engine)
+    has_schema = inputs is not None and outputs is not None
+    schema = schema_text(inputs, outputs, inplace) if has_schema else None
+    if gradient is not None:
+        check_gradient(gradient)
 
     def register(cls: OperatorClass) -> OperatorClass:
         given: Any = cls
         if not (isinstance(given, type) and issubclass(given, Operator)):
             raise EnforceTypeError(f"{cls!r} is not a class derived from caffe2.Operator.", caller)
+        is_built_in = _is_built_in(cls)
+        if built_in.is_asked and not is_built_in:
+            load_built_in(key)
         with _registering:
             known = classes.setdefault(key, {})
             free = []
@@ -97,14 +125,20 @@ def register_operator(
                 other = known.get(kind)
                 if other is None or _is_again(cls, other):
                     free.append(kind)
-                elif _is_built_in(other) or not _is_built_in(cls):
+                elif _is_built_in(other) or not is_built_in:
                     raise EnforceValueError(
                         f"Operator {key!r} is already registered for {kind} by {other.__module__}."
                         f"{other.__qualname__}; use another name.",
                         caller,
                     )
+            if schema is not None:
+                declare_schema(name, schema, is_built_in)
+                cls._has_schema = True
+            if gradient is not None:
+                declare_gradient(name, gradient, is_built_in)
             known.update(dict.fromkeys(free, cls))
-            registry.generation += 1
+            if not is_built_in:
+                registry.generation += 1
         return cls
 
     return register

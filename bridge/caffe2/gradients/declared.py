@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from bridge.c10.errors import EnforceValueError
+from bridge.caffe2.definitions.schemas import gradient_of
 from bridge.caffe2.gradients.patterns import add_pattern
 
 TYPE_CHECKING = False
@@ -15,36 +15,18 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.gradients.maker import GradientMaker
 
-__all__ = ["declare_gradient", "declared", "gradient_maker"]
-
-# By operator type; each adds the gradient operators to a maker.
-declared: dict[str, Callable[[GradientMaker], None]] = {}
+__all__ = ["declared_gradient"]
 
 
-def gradient_maker(gradient: Any) -> Callable[[GradientMaker], None]:
-    """Return the maker of a declared gradient.
-
-    gradient: a pattern, or "none", "undefined" or "unimplemented"; or a function of the operator
-    and the gradients of its outputs, as `GradientRegistry.RegisterGradient` takes.
-
-    Raises EnforceNotMet, also a ValueError: it is none of these.
-    """
-    if callable(gradient):
-        return partial(_by_function, gradient)
-    if isinstance(gradient, str) and gradient in _WORDS:
-        return _WORDS[gradient]
-    if isinstance(gradient, str) and ">" in gradient:
-        return partial(add_pattern, gradient)
-    raise EnforceValueError(
-        f"{gradient!r} is not a gradient: give a pattern, such as 'ReluGradient o0 g0 > 0', one of "
-        f"{sorted(_WORDS)}, or a function.",
-        "operator",
-    )
-
-
-def declare_gradient(op_type: str, gradient: Any) -> None:
-    """Set the gradient of an operator type; it is given, and refused, as by `gradient_maker`."""
-    declared[op_type] = gradient_maker(gradient)
+def declared_gradient(op_type: str) -> Callable[[GradientMaker], None] | None:
+    """Return the gradient that is declared with an operator type, or None."""
+    gradient = gradient_of(op_type)
+    if isinstance(gradient, str):
+        return _WORDS.get(gradient) or partial(add_pattern, gradient)
+    code = getattr(gradient, "__code__", None)
+    if code is not None and code.co_varnames[: code.co_argcount] == ("maker",):
+        return gradient  # type: ignore[no-any-return]
+    return None if gradient is None else partial(_by_function, gradient)
 
 
 def _by_function(function: Callable[..., Any], maker: GradientMaker) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The patterns of `table`: gradient operators written as text.
+"""Patterns: gradient operators written as text.
 
 A pattern is one or more operators ``TYPE INPUTS > OUTPUTS``, separated by semicolons. ``$`` in a
 type stands for the type of the operator whose gradient it is. ``TYPE{NAME=VALUE,...}`` has further
@@ -28,12 +28,12 @@ from bridge.caffe2.gradients.maker import GradientMaker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     Operator = tuple[str, dict[str, Any], list[str], list[str]]
 
-__all__ = ["add_pattern"]
+__all__ = ["add_pattern", "by_argument"]
 
 _BLOB = re.compile(r"(_?)([iogd])(\d+|\*)([?!]?)(?:\+(\w+))?")
 
@@ -47,6 +47,17 @@ def add_pattern(pattern: str, maker: GradientMaker) -> None:
             [name for word in outputs for name in _output_names(word, maker)],
             arguments,
         )
+
+
+def by_argument(
+    name: str, default: int, if_true: str, if_false: str
+) -> Callable[[GradientMaker], None]:
+    """Return the gradient with one pattern if an argument is true, and another one if it is not."""
+
+    def make(maker: GradientMaker) -> None:
+        add_pattern(if_true if maker.argument(name, default) else if_false, maker)
+
+    return make
 
 
 @functools.cache

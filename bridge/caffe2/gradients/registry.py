@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import as_message
-from bridge.caffe2.definitions.operator_types import classes_of
 from bridge.caffe2.definitions.schemas import check_names
-from bridge.caffe2.gradients import makers, makers_of_nets, makers_of_products, makers_of_rows
-from bridge.caffe2.gradients.declared import declared
+from bridge.caffe2.gradients.declared import declared_gradient
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
-from bridge.caffe2.gradients.patterns import add_pattern
-from bridge.caffe2.gradients.table import NO_GRADIENT, PATTERNS, UNDEFINED, UNIMPLEMENTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,8 +97,7 @@ class OperatorGradients:
     @classmethod
     def _gradient(cls, op: Any, given: list[Any]) -> tuple[Any, Sequence[Any]]:
         registered = cls.gradient_registry_.get(op.type)
-        classes_of(op.type)  # loads the declarations of the built-in operators
-        built_in = declared.get(op.type) or _built_in().get(op.type)
+        built_in = declared_gradient(op.type)
         if built_in is None:
             if registered is not None:
                 return registered(op, given)
@@ -130,28 +124,3 @@ def _plain(gradient: Any) -> Any:
     if isinstance(gradient, tuple):
         return GradientSlice(*map(str, gradient))
     return str(gradient)
-
-
-@functools.cache
-def _built_in() -> dict[str, Callable[[GradientMaker], None]]:
-    found: dict[str, Callable[[GradientMaker], None]] = {}
-    for module in (makers, makers_of_nets, makers_of_products, makers_of_rows):
-        found.update(module.MAKERS)
-    for pattern, types in PATTERNS.items():
-        found.update(dict.fromkeys(types.split(), functools.partial(add_pattern, pattern)))
-    found.update(dict.fromkeys(NO_GRADIENT.split(), _no_operators))
-    found.update(dict.fromkeys(UNDEFINED.split(), _undefined))
-    found.update(dict.fromkeys(UNIMPLEMENTED.split(), _unimplemented))
-    return found
-
-
-def _no_operators(maker: GradientMaker) -> None:
-    pass
-
-
-def _undefined(maker: GradientMaker) -> None:
-    maker.enforce(False, "is not defined; a StopGradient after the operator makes it unnecessary")
-
-
-def _unimplemented(maker: GradientMaker) -> None:
-    maker.enforce(False, "is not implemented, in Caffe2 neither")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.base.text import listed
+from bridge.caffe2.base.names import listed
 from bridge.caffe2.execution.nets import run_net_once
 
 TYPE_CHECKING = False

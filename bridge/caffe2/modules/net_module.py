@@ -26,7 +26,7 @@ import torch
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import caffe2_pb2
-from bridge.caffe2.base.text import listed
+from bridge.caffe2.base.names import listed
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob
 from bridge.caffe2.execution.net_function import NetFunction, Step, last_uses, names_of
@@ -35,7 +35,6 @@ from bridge.caffe2.modules.init_net import run_init_net
 from bridge.caffe2.modules.loading import net_message
 from bridge.caffe2.modules.module_blobs import tensors_of
 from bridge.caffe2.modules.module_run import ModuleRun
-from bridge.caffe2.operators.base.lazy_torch import settle
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.workspace import Workspace
 from bridge.exchange.conversion import export_source
@@ -173,7 +172,6 @@ class NetModule(torch.nn.Module):
         trainable: bool,
     ) -> None:
         super().__init__()
-        settle()  # torch's compiler traces the operators
         self.input_names: tuple[str, ...] = tuple(inputs)
         self.output_names: tuple[str, ...] = tuple(outputs)
         self._definition: bytes = message.SerializeToString()

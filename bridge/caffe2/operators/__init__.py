@@ -21,19 +21,26 @@
 | `control` | nets run by operators, files, checks, printing, device copies |
 
 A module `<topic>_kernels` has loops for float32 on the CPU where torch has no fast call: compiled
-functions of addresses or arrays, which write into memory that is given and check nothing.
+functions that write into memory that is given. An operator names its kernel in the declaration, and
+the engine asks whether it applies; see `bridge.caffe2.execution.kernels`. Where several operators
+share a helper, or gradients are wanted too, the helper asks: batch normalization, sums of segments,
+steps on rows.
 
 An operator is a pure function of torch tensors, declared by `operator`; what the declaration says,
 and what the engine derives from it, is in `bridge.caffe2.execution.function_operator`. Operators
 with state or effects (files, queues, counters, windows over many runs, nets) are classes, derived
-from `base.torch_operator.TorchOperator`, and have a row in `definitions/schema_table.py`.
+from `base.torch_operator.TorchOperator`, whose decorator says their numbers of inputs and outputs,
+and the gradient.
 
 Add an operator, for example `Double`:
 
-1. In a module of the package where it belongs (all modules are found, a new one as well):
+1. In a module of the package where it belongs, which ``python tools/make_operator_index.py`` adds
+   to the index:
+
+       import torch
+       from torch import Tensor
 
        from bridge.caffe2.execution.function_operator import operator
-       from bridge.caffe2.operators.base.lazy_torch import torch
 
        @operator("Double", inplace="0>0", gradient="Double g0 > 0")
        def double(x: Tensor, *, out: Out = None) -> Tensor:
@@ -58,7 +65,38 @@ Rules for the functions:
 - Strings that are only rearranged come as indices. A parameter annotated with `Strings` (of
   `blobs.strings`) has the strings themselves, and a function may return such.
 
-The modules are imported, and register their operators, when an operator type is looked up that is
-not registered; only those of `base` are imported before. torch is imported when the first operator
-runs.
+A module is imported, and registers its operators, when the first of them is looked up; `index` says
+which module that is. It imports torch.
 """
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["load", "registry_keys"]
+
+
+def load(key: str) -> None:
+    """Import the module that registers the operator of a registry key, if there is one."""
+    from bridge.caffe2.operators.index import modules
+
+    # Some types are declared for an engine only, with their schema.
+    module = modules().get(key) or modules().get(f"{key}_ENGINE_DNNLOWP")
+    if module is not None:
+        import importlib
+
+        importlib.import_module(f"{__name__}.{module}")
+    elif "_ENGINE_" in key:
+        from bridge.caffe2.operators import engines
+
+        engines.load(key)
+
+
+def registry_keys() -> Iterable[str]:
+    """Return the registry keys of all built-in operators. Their modules are not loaded."""
+    from bridge.caffe2.operators import engines
+    from bridge.caffe2.operators.index import modules
+
+    return {*modules(), *engines.registry_keys()}

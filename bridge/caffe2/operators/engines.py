@@ -10,16 +10,17 @@ arithmetic of 16 bits (DNNLOWP_16), and types that exist for an engine only, are
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.definitions.operator_types import after_loading, classes, registry_key
+from bridge.caffe2.definitions.operator_types import classes, classes_of, registry_key
 from bridge.caffe2.execution.operator import Operator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from bridge.caffe2.execution.definition import Definition
 
-__all__ = ["RefusedEngine"]
+__all__ = ["RefusedEngine", "load", "registry_keys"]
 
 # The operator types by engine, as RegisteredOperators lists them in PyTorch 1.8.1.
 _TYPES = {
@@ -114,12 +115,17 @@ class RefusedEngine(Operator):
         )
 
 
-def _register() -> None:
+def registry_keys() -> Iterator[str]:
+    """Yield the registry keys of the operator types with engines."""
     for engine, types in _TYPES.items():
         for op_type in types.split():
-            plain = None if engine.startswith(("FAKE_", "DNNLOWP")) else classes.get(op_type)
-            refused: dict[str, type] = {"cpu": RefusedEngine, "cuda": RefusedEngine}
-            classes.setdefault(registry_key(op_type, engine), refused if plain is None else plain)
+            yield registry_key(op_type, engine)
 
 
-after_loading.append(_register)
+def load(key: str) -> None:
+    """Register the class of an operator type with an engine, if `key` is one of `registry_keys`."""
+    op_type, _, engine = key.partition("_ENGINE_")
+    if op_type in _TYPES.get(engine, "").split():
+        plain = None if engine.startswith(("FAKE_", "DNNLOWP")) else classes_of(op_type)
+        refused: dict[str, type] = {"cpu": RefusedEngine, "cuda": RefusedEngine}
+        classes.setdefault(key, refused if plain is None else plain)

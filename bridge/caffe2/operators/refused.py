@@ -22,7 +22,7 @@ class _Refused(Operator):
         raise EnforceNotMet(f"{op_type} cannot be run: {self.reason}", op_type)
 
 
-@register_operator("Int8GenQuantParams")
+@register_operator("Int8GenQuantParams", inputs="2", outputs="1")
 class Int8GenQuantParams(_Refused):
     """Parameters for the values of a histogram."""
 
@@ -32,7 +32,7 @@ class Int8GenQuantParams(_Refused):
     )
 
 
-@register_operator("Onnxifi", devices=("cpu", "cuda"))
+@register_operator("Onnxifi", devices=("cpu", "cuda"), inputs="0-*", outputs="0-*")
 class Onnxifi(_Refused):
     """A subgraph for an ONNXIFI backend."""
 

@@ -39,7 +39,6 @@ from bridge.wrapper cimport Wrapper, inherit_metadata
 from bridge.at.tensor import Tensor as AtTensor
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.c10.raw_parts import sized
-from bridge.caffe2.tensor.external_pointer import share_external_pointer
 
 
 cdef DLPackExchangeAPI _table
@@ -230,6 +229,8 @@ cdef class Tensor(TensorMetadata):
         memory that is too small, misaligned (also a ValueError), read-only, not contiguous or on
         another device (also a BufferError). Follows caffe2::Tensor::ShareExternalPointer.
         """
+        from bridge.caffe2.tensor.external_pointer import share_external_pointer
+
         share_external_pointer(self.impl, src, T, nbytes, deleter)
 
     def swap(self, other):

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from bridge.c10 import EnforceNotMet, reports
 from bridge.c10.errors import EnforceAssertionError, EnforceKeyError
-from bridge.caffe2.base.names import name_of
-from bridge.caffe2.base.text import listed
+from bridge.caffe2.base.names import listed, name_of
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.feed import feed, feed_error
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU

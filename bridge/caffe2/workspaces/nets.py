@@ -26,8 +26,7 @@ from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.created_nets import find_created_by
 from bridge.caffe2.base.errors import ReturnedFalseError, wrap_error
 from bridge.caffe2.base.messages import as_message, kind_of, message_in
-from bridge.caffe2.base.names import name_of
-from bridge.caffe2.base.text import listed
+from bridge.caffe2.base.names import listed, name_of
 from bridge.caffe2.execution.blob_table import find_blob, find_or_create, remove_unused
 from bridge.caffe2.execution.nets import create_net, run_net_once
 from bridge.caffe2.execution.runnable_net import RunnableNet

@@ -14,11 +14,7 @@ from bridge.caffe2.execution.blob_table import (
     find_or_create,
 )
 from bridge.caffe2.execution.definition import definition_of
-from bridge.caffe2.execution.nets import create_net, run_net_once
-from bridge.caffe2.execution.plans import plan_of, run_plan
-from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.execution.running import run_operator
-from bridge.caffe2.workspaces.blob_map import BlobMap
 from bridge.caffe2.workspaces.current import current as _current
 from bridge.caffe2.workspaces.named_blobs import (
     feed_named,
@@ -30,7 +26,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar
 
-__all__ = ["BlobMap", "Workspace"]
+    from bridge.caffe2.execution.runnable_net import RunnableNet
+    from bridge.caffe2.workspaces.blob_map import BlobMap
+
+__all__ = ["Workspace"]
 
 
 class _WorkspaceType(type):
@@ -44,7 +43,7 @@ class _WorkspaceType(type):
     @property
     def current_blobs(cls) -> BlobMap:
         """The blobs of the current workspace by name."""
-        return BlobMap(_current.workspace)
+        return cls.current.blobs
 
 
 class Workspace(BlobTable, metaclass=_WorkspaceType):
@@ -104,12 +103,7 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
         current: ClassVar[Workspace]
         current_blobs: ClassVar[BlobMap]
 
-        @property
-        def blobs(self) -> BlobMap:
-            """The blobs by name, those of parents included: a live view."""
     else:
-        # without a function of Python's between
-        blobs = property(BlobMap, doc="The blobs by name, those of parents included: a live view.")
 
         @property
         def current(self) -> Workspace:
@@ -119,7 +113,14 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
         @property
         def current_blobs(self) -> BlobMap:
             """The blobs of the current workspace, as ``Workspace.current_blobs``."""
-            return BlobMap(_current.workspace)
+            return _current.workspace.blobs
+
+    @property
+    def blobs(self) -> BlobMap:
+        """The blobs by name, those of parents included: a live view."""
+        from bridge.caffe2.workspaces.blob_map import BlobMap
+
+        return BlobMap(self)
 
     @property
     def nets(self) -> dict[str, RunnableNet]:
@@ -131,6 +132,8 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
 
         Raises EnforceNotMet as `CreateNet`.
         """
+        from bridge.caffe2.execution.nets import create_net
+
         caller = "Workspace.create_net"
         return create_net(self, as_message(net, "NetDef", caller), overwrite, caller)
 
@@ -146,8 +149,12 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
         if kind == "OperatorDef":
             run_operator(self, definition_of(message, caller), 1, caller)
         elif kind == "NetDef":
+            from bridge.caffe2.execution.nets import run_net_once
+
             run_net_once(self, as_message(message, kind, caller), caller)
         elif kind in ("PlanDef", "ExecutionStep"):
+            from bridge.caffe2.execution.plans import plan_of, run_plan
+
             run_plan(self, plan_of(obj, caller), caller)
         else:
             raise EnforceValueError(

@@ -4,8 +4,7 @@
 - blob_reference, create_operator, python_functions, scopes: test_refusals,
   conformance/test_workspace_replay
 - operator_types: caffe2/execution/test_registry
-- schema_table, ssa: conformance/test_workspace_replay
-- schema_table_gradients: conformance/operators/test_operators
+- ssa: conformance/test_workspace_replay
 - tracebacks: caffe2/workspaces/test_immediate
 - comparison: conformance/test_workspace_replay
 - *: test_refusals

@@ -8,7 +8,7 @@ from bridge.caffe2.definitions.schemas import schema_of
 from tests.helpers.workspaces import refused
 
 
-def test_the_error_of_a_missing_row_names_the_tables() -> None:
+def test_the_error_of_a_missing_schema_says_where_it_is_declared() -> None:
     with pytest.raises(EnforceNotMet) as raised:
         schema_of("Unlisted")
-    refused(raised.value, "'Unlisted'", "schema_table.py", "Unlisted:1:1:0>0", kind=KeyError)
+    refused(raised.value, "'Unlisted'", "register_operator", "inputs=", kind=KeyError)

@@ -102,6 +102,27 @@ def test_the_same_class_again_takes_the_place_of_the_first_and_nets_keep_theirs(
     assert workspace.FetchBlob("y").tolist() == [1]
 
 
+def test_a_class_declares_its_schema_and_its_gradient() -> None:
+    caffe2.register_operator(
+        "TestRegistrySchema",
+        inputs="1-2",
+        outputs=1,
+        inplace=[(0, 0)],
+        gradient="TestRegistrySchema g0 > 0",
+    )(made(5))
+    workspace.FeedBlob("x", np.zeros(1, np.float32))
+    workspace.FeedBlob("y", np.zeros(1, np.float32))
+    assert value_of(core.CreateOperator("TestRegistrySchema", ["y"], ["y"])) == 5
+    for inputs, words in (([], "given 0 inputs"), (["x", "y"], "cannot work in place")):
+        with pytest.raises(EnforceNotMet, match=words):
+            value_of(core.CreateOperator("TestRegistrySchema", inputs, ["y"]))
+    op = core.CreateOperator("TestRegistrySchema", ["x"], ["y"])
+    gradients, (name,) = core.GradientRegistry.GetGradientForOp(op, ["y_grad"])
+    assert [list(one.input) for one in gradients] == [["y_grad"]] and name == "x_grad"
+    with pytest.raises(EnforceNotMet, match="'few' outputs"):
+        caffe2.register_operator("TestRegistrySchema", inputs=1, outputs="few")
+
+
 def test_by_device() -> None:
     caffe2.register_operator("TestRegistryCuda", devices=("cuda",))(made(1))
     with pytest.raises(EnforceNotMet) as raised:

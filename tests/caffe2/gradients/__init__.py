@@ -2,10 +2,8 @@
 """Tests of `bridge.caffe2.gradients`; the modules whose tests have another name::
 
 - backward_pass, gradient_slice: test_registry, conformance/gradients/test_gradients
-- maker, makers, makers_of_products, makers_of_rows, patterns, sums, table: test_numeric,
-  conformance/gradients/test_gradients
+- maker, patterns, sums: test_numeric, conformance/gradients/test_gradients
 - control_flow: caffe2/operators/control/test_scopes
-- makers_of_nets: caffe2/operators/control/test_recurrent_network
 - version_records: test_registry
 - declared: caffe2/execution/test_function_operator
 - *: test_caffe2_faults, test_numeric

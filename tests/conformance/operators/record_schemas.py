@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print, for `bridge/caffe2/definitions/schema_table.py`, the counts and places of real operators.
+"""Print the counts and places of real operators, for `register_operator` and `schemas.txt`.
 
     python3.8 tests/conformance/operators/record_schemas.py Add Concat ...
 
 One word each: ``Name:inputs:outputs:in-place``. Counts are ``2``, ``1-3``, ``1-*``, ``1|3`` or
 ``2n+1``; in-place is a list of ``input>output`` that may be one blob, with ``!`` where they must
-be. Pairs that go on for all outputs are ``1>0*`` in the table.
+be. Pairs that go on for all outputs are ``1>0*`` there.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__ = ["first_buffer"]

@@ -3,17 +3,12 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from bridge.caffe2.operators.base.checks import require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from bridge.caffe2.operators.base.float_operator import FloatOperator
 
 __all__ = [
     "along_channels",
-    "by_channel",
     "channel_sums",
     "channels_first",
     "channels_last",
@@ -45,17 +40,6 @@ def along_channels(values: Tensor, x: Tensor, order: str) -> Tensor:
     channel = 1 if order == "NCHW" else x.dim() - 1
     require(0 <= channel < x.dim(), "X has a channel dimension", x)
     require(values.numel() == x.shape[channel], "there is one value per channel", values, x)
-    return values.view([-1 if i == channel else 1 for i in range(x.dim())])
-
-
-def by_channel(op: FloatOperator, values: Tensor, x: Tensor, order: str) -> Tensor:
-    """Return a view of `values`, one per channel of X, that broadcasts with X.
-
-    Raises EnforceNotMet: X has no channels, or another number of them.
-    """
-    channel = 1 if order == "NCHW" else x.dim() - 1
-    op.enforce(0 <= channel < x.dim(), "X has a channel dimension", x)
-    op.enforce(values.numel() == x.shape[channel], "there is one value per channel", values, x)
     return values.view([-1 if i == channel else 1 for i in range(x.dim())])
 
 

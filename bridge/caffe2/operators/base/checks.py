@@ -5,16 +5,17 @@ from __future__ import annotations
 
 from ctypes import c_float
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from torch import Tensor
 
 __all__ = [
     "BOOL",
@@ -54,10 +55,12 @@ LARGEST = 3.4028234663852886e38
 def require(condition: bool, requirement: str, *values: Any) -> None:
     """Raise EnforceNotMet unless `condition` holds.
 
-    `requirement` is a clause: "The operator requires that <requirement>; got <values>." Of a tensor
-    in `values` the sizes are shown.
+    `requirement` is a sentence, or a clause without a period: "The operator requires that
+    <requirement>; got <values>." Of a tensor in `values` the sizes are shown.
     """
     if not condition:
+        if requirement.endswith("."):
+            raise EnforceNotMet(requirement)
         shown = [list(one.shape) if hasattr(one, "shape") else one for one in values]
         got = f"; got {', '.join(map(str, shown))}" if shown else ""
         raise EnforceNotMet(f"The operator requires that {requirement}{got}.")

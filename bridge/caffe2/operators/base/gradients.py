@@ -7,13 +7,14 @@ be NaN.
 
 from __future__ import annotations
 
-from bridge.caffe2.operators.base.lazy_torch import torch
+import torch
+from torch import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
+    from bridge.caffe2.execution.declaration import Out
 
-__all__ = ["gradient_alone", "with_gradient"]
+__all__ = ["clamped", "extreme_over", "gradient_alone", "with_gradient"]
 
 
 def gradient_alone(x: Tensor) -> Tensor:
@@ -28,3 +29,32 @@ def with_gradient(values: Tensor, x: Tensor) -> Tensor:
     """Return `values`, which have no gradient, with that of `x`: none of infinite elements."""
     finite = torch.nan_to_num(x)
     return values + (finite - finite.detach())
+
+
+def clamped(x: Tensor, low: float, high: float, out: Out = None) -> Tensor:
+    """Return `x` clamped to [`low`, `high`]; its gradient is 0 at the limits, as in Caffe2."""
+    if x.requires_grad:
+        found: Tensor = torch.where((x > low) & (x < high), x, torch.clamp(x.detach(), low, high))
+    else:
+        found = torch.clamp(x, low, high, out=out)
+    return found
+
+
+def extreme_over(
+    x: Tensor,
+    dims: list[int] | tuple[int, ...],
+    keepdim: bool,
+    greatest: bool = True,
+    out: Out = None,
+) -> Tensor:
+    """Return the greatest elements of `x` over `dims`, or the least ones.
+
+    All of several equal ones have the gradient of the result, as in Caffe2; torch divides it.
+    """
+    function = torch.amax if greatest else torch.amin
+    if not x.requires_grad:
+        return function(x, dims, keepdim, out=out)
+    fixed = x.detach()
+    kept = function(fixed, dims, True)
+    change = torch.where(x == kept, gradient_alone(x), x.new_zeros(())).sum(dims, keepdim)
+    return change + (kept if keepdim else function(fixed, dims, False))

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
+from bridge.caffe2.execution.kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base import segment_kernels
 from bridge.caffe2.operators.base.checks import has_values
-from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
-from bridge.caffe2.operators.base.lazy_torch import torch
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__ = [
     "copied_rows",
@@ -107,8 +105,7 @@ def segment_ids(lengths: Tensor, n_rows: int | None = None) -> Tensor:
     check_lengths(lengths, n_rows)
     if n_rows is None:
         numbers = torch.arange(lengths.shape[0], device=lengths.device)
-        found: Tensor = torch.repeat_interleave(numbers, lengths.long())
-        return found
+        return torch.repeat_interleave(numbers, lengths.long())
     return ended_before(lengths.cumsum(0, dtype=torch.int64), n_rows)
 
 
@@ -202,5 +199,4 @@ def positions_in_segments(lengths: Tensor, segments: Tensor) -> Tensor:
     """
     starts = lengths.cumsum(0, dtype=torch.int64) - lengths
     places = torch.arange(segments.shape[0], device=segments.device)
-    found: Tensor = places - starts[segments]
-    return found
+    return places - starts[segments]

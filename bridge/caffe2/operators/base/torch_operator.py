@@ -13,14 +13,14 @@ a view of an input, since outputs own their memory.
 
 from __future__ import annotations
 
+import torch
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.caffe2.definitions.schemas import check_names
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.torch_io import adopt, operand
 from bridge.caffe2.operators.base.checks import INTS
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
@@ -28,26 +28,20 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from typing import Any
 
-    from bridge.caffe2.execution.definition import Definition
 
-__all__ = ["TorchOperator", "enforce"]
+__all__ = ["TorchOperator"]
 
 
 class TorchOperator(Operator):
     """A built-in operator; see the module."""
 
     writes_last = True
-
-    @classmethod
-    def check(cls, definition: Definition) -> dict[int, int]:
-        """Check a definition against its schema; return the outputs in place: {output: input}."""
-        return check_names(definition.type, definition.inputs, definition.outputs) or {}
+    _has_schema = True
 
     @property
     def _in_place(self) -> dict[int, int]:
         """The outputs that are in place of an input: {output: input}."""
-        in_place: dict[int, int] = self._definition.checked
-        return in_place
+        return self._definition.checked
 
     def x(self, i: int, types: Collection[TypeMeta] | None = None) -> torch.Tensor:
         """Return input `i` as a read-only torch tensor over the same memory.
@@ -105,15 +99,34 @@ class TorchOperator(Operator):
         if not on_host:
             self.SetOutputTensor(i, tensor)
 
+    def load(self, i: int, items: list[Any]) -> torch.Tensor:
+        """Return input `i` as a torch tensor over its memory.
+
+        Strings and other objects are appended to `items`; the result holds their indices there.
+        """
+        tensor = self.Input(i)
+        dtype = tensor.dtype()
+        if not dtype or dtype.is_pod:
+            return operand(tensor)
+        start = len(items)
+        items += tensor.data(dtype)[:]
+        return torch.arange(start, len(items), device="cpu").view(torch.Size(tensor.sizes()))
+
+    def store(self, o: int, result: torch.Tensor, items: list[Any], dtype: TypeMeta) -> None:
+        """Set output `o` to `result`, a new tensor, or to the items whose indices it holds."""
+        if dtype.is_pod:
+            self.put(o, result)
+        else:
+            places = result.reshape(-1).tolist()
+            self.put_objects(o, result.shape, [items[place] for place in places], dtype)
+
     def strings(self, i: int) -> list[bytes]:
         """Return the strings of input `i` as a list."""
-        found: list[bytes] = self.Input(i).data(c10.string)[:]
-        return found
+        return self.Input(i).data(c10.string)[:]
 
     def integers(self, i: int, types: Collection[TypeMeta] = INTS) -> list[int]:
         """Return the integers of input `i` as a list."""
-        found: list[int] = self.x(i, types).reshape(-1).tolist()
-        return found
+        return self.x(i, types).reshape(-1).tolist()
 
     def has_strings(self, i: int) -> bool:
         """Return whether input `i` is a tensor of strings."""
@@ -138,9 +151,3 @@ class TorchOperator(Operator):
             self._definition.type,
             condition="IsType(T)",
         )
-
-
-def enforce(condition: bool, message: str) -> None:
-    """Raise EnforceNotMet with `message` unless `condition` holds."""
-    if not condition:
-        raise EnforceNotMet(message)

@@ -11,41 +11,60 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Arguments
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
-__all__ = ["Window", "Windows", "added_up", "by_rank", "pair", "wanted_gradients", "windows_of"]
+__all__ = [
+    "Window",
+    "Windows",
+    "added_up",
+    "by_rank",
+    "convolution_gradient",
+    "pair",
+    "wanted_gradients",
+    "windows_of",
+]
 
 NOTSET, VALID, SAME, CAFFE_LEGACY_POOLING = range(4)  # caffe2/proto/caffe2_legacy.proto
 
 
 def by_rank(
-    name: str, suffix: str = "", *, gradient: str | None = None, **declared: Any
+    name: str, suffix: str = "", *, gradient: Any = None, **declared: Any
 ) -> Callable[[Function], Function]:
     """Return a decorator that declares operators `name`, and with 1D, 2D and 3D after it.
 
-    `suffix` follows that. In `gradient` ``$`` stands for the type. Others are for `operator`.
+    `suffix` follows that. In a pattern `gradient` ``$`` stands for the type, and the others are for
+    `operator`.
     """
 
     def declare(function: Function) -> Function:
         for rank in ("", "1D", "2D", "3D"):
             own = f"{name}{rank}{suffix}"
-            pattern = gradient and gradient.replace("$", own)
-            operator(own, gradient=pattern, **declared)(function)
+            operator(own, gradient=gradient, **declared)(function)
         return function
 
     return declare
+
+
+def convolution_gradient(maker: GradientMaker) -> None:
+    """Add the gradient of a convolution, whose bias is optional."""
+    no_bias = len(maker.op.input) == 2
+    add_pattern(
+        "$Gradient{no_bias=1} i0 i1 g0 > 1 0" if no_bias else "$Gradient i0 i1 g0 > 1 2 0", maker
+    )
 
 
 class Window:
@@ -263,5 +282,4 @@ def added_up(parts: Tensor, sizes: Sequence[int], window: Window) -> Tensor:
     for i in reversed(range(rank)):
         head = window.head[i]
         sides += [-head, sizes[i + 2] + head - parts.shape[i + 2]]
-    found: Tensor = torch.constant_pad_nd(parts, sides) if any(sides) else parts
-    return found
+    return torch.constant_pad_nd(parts, sides) if any(sides) else parts

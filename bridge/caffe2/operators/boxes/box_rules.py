@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments
 
@@ -82,8 +82,7 @@ def array_of(what: str, x: Tensor, *shape: int | None) -> NDArray[np.float32]:
         size is None or size == own for size, own in zip(shape, x.shape, strict=True)
     )
     require(fits, f"{what} have the sizes {list(shape)} (None: any size)", x)
-    found: NDArray[np.float32] = x.detach().cpu().contiguous().numpy()
-    return found
+    return x.detach().cpu().contiguous().numpy()
 
 
 def tensor_of(values: NDArray[Any], like: Tensor) -> Tensor:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
@@ -15,7 +16,6 @@ from bridge.caffe2.operators.boxes.box_rules import BoxRules, array_of, by_score
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments, OutputCount
 
@@ -50,8 +50,7 @@ class Collected:
         boxes = np.concatenate([array_of("boxes", x, None, 5) for x in inputs[:levels]])
         scores = np.concatenate([array_of("scores", x, None) for x in inputs[levels:]])
         require(len(boxes) == len(scores), "there is one score per box", boxes, scores)
-        best: NDArray[np.float32] = boxes[by_score(scores, self.most or len(boxes))]
-        return best
+        return boxes[by_score(scores, self.most or len(boxes))]
 
 
 class Distributed:

@@ -7,6 +7,7 @@ Upright boxes are the matter of our own kernels, rotated ones of NumPy.
 from __future__ import annotations
 
 import numpy as np
+from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require, single
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-    from torch import Tensor
 
 __all__: list[str] = []
 

@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+from torch.nn import functional
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.kernels import address_of
 from bridge.caffe2.operators.base.channels import channels_first
 from bridge.caffe2.operators.base.checks import has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import address_of, takes_kernels
-from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.boxes import roi_align_kernels
 from bridge.caffe2.operators.boxes.roi_align_products import aligned_by_products
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of, require_pixels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
@@ -50,7 +51,7 @@ def _samples(rules: RoIRules, number: Tensor, geometry: Geometry, height: int, w
         y = _offsets(size[rows, 0], bins[0], up)
         x = _offsets(size[rows, 1], bins[1], across)
         y, x = corner[rows, :1] + y, corner[rows, 1:] + x
-        y, x = torch.broadcast_tensors(y[:, :, None], x[:, None, :])
+        y, x = torch.broadcast_tensors(y[:, :, None], x[:, None, :])  # type: ignore[no-untyped-call]
         if turn is not None:
             y, x = turned(y, x, turn[rows])
         shape = (len(rows), bins[0], up, bins[1], across)
@@ -66,8 +67,7 @@ def _offsets(size: Tensor, bins: int, count: int) -> Tensor:
     step = size.view(-1, 1, 1) / bins
     first = torch.arange(bins, dtype=size.dtype, device=size.device).view(1, -1, 1)
     inner = torch.arange(count, dtype=size.dtype, device=size.device).view(1, 1, -1) + 0.5
-    found: Tensor = (first * step + inner * step / count).flatten(1)
-    return found
+    return (first * step + inner * step / count).flatten(1)
 
 
 def _upright(regions: Tensor, rules: RoIRules) -> Geometry:
@@ -185,17 +185,11 @@ def _are_of(rois: Tensor, images: int) -> bool:
     return bool(first.min() > -1 and first.max() < images)
 
 
-@operator("RoIAlign", gradient="RoIAlignGradient i0 i1 g0 > 0")
-def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> Tensor:
-    """Sample regions: (X: (N, C, H, W), R: (n, 4) or (n, 5)) -> (n, C, pooled_h, pooled_w).
-
-    A region is x1, y1, x2, y2, preceded by the image index if there are several images. Each bin is
-    the mean of bilinear samples in it. For the arguments see RoIRules.
-    Raises EnforceNotMet: a region has no image, or an image without pixels.
-    Follows RoIAlignOp, caffe2/operators/roi_align_op.cc, PyTorch 1.8.1.
-    """
-    if rules.order != "NCHW" or x.dim() != 4 or not takes_kernels(x, rois):
-        return _aligned(x, rois, rules, 4)
+def _aligned_by_kernel(
+    x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None
+) -> Tensor | None:
+    if rules.order != "NCHW" or x.dim() != 4:
+        return None
     images, channels, height, width = x.shape
     count = rois.shape[0]
     if rules.aligned or not _are_of(rois, images):
@@ -213,6 +207,18 @@ def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> T
         ratio, aligned = rules.ratio, rules.aligned
         roi_align_kernels.roi_align(*addresses, *sizes, rules.scale, ratio, aligned)
     return made
+
+
+@operator("RoIAlign", gradient="RoIAlignGradient i0 i1 g0 > 0", kernel=_aligned_by_kernel)
+def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> Tensor:
+    """Sample regions: (X: (N, C, H, W), R: (n, 4) or (n, 5)) -> (n, C, pooled_h, pooled_w).
+
+    A region is x1, y1, x2, y2, preceded by the image index if there are several images. Each bin is
+    the mean of bilinear samples in it. For the arguments see RoIRules.
+    Raises EnforceNotMet: a region has no image, or an image without pixels.
+    Follows RoIAlignOp, caffe2/operators/roi_align_op.cc, PyTorch 1.8.1.
+    """
+    return _aligned(x, rois, rules, 4)
 
 
 @operator("RoIAlignGradient", effects=("values",))

@@ -9,11 +9,8 @@ number of samples does if there is one for each pixel.
 
 from __future__ import annotations
 
-from bridge.caffe2.operators.base.lazy_torch import torch
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
+import torch
+from torch import Tensor
 
 __all__ = ["aligned_by_products"]
 
@@ -34,8 +31,7 @@ def aligned_by_products(
     rows = _weights(corner[:, 0], size[:, 0], bins[0], ratio, x.shape[2])
     columns = _weights(corner[:, 1], size[:, 1], bins[1], ratio, x.shape[3])
     images = x if x.shape[0] == 1 else x[number]
-    found: Tensor = rows.unsqueeze(1) @ images @ columns.transpose(1, 2).unsqueeze(1)
-    return found
+    return rows.unsqueeze(1) @ images @ columns.transpose(1, 2).unsqueeze(1)
 
 
 def _weights(first: Tensor, size: Tensor, bins: int, ratio: int, length: int) -> Tensor:

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import OutputCount
 
 __all__: list[str] = []

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.operators.base.checks import image_order, require, require_range
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Arguments
 
 __all__ = ["RoIRules", "regions_of", "require_pixels"]

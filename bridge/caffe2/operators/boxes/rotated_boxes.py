@@ -73,8 +73,7 @@ def large_enough(boxes: Boxes, smallest: float, image: NDArray[np.float32]) -> N
 
 
 def _cross(a: Points, b: Points) -> Points:
-    found: Points = a[..., 0] * b[..., 1] - b[..., 0] * a[..., 1]
-    return found
+    return a[..., 0] * b[..., 1] - b[..., 0] * a[..., 1]
 
 
 def _inside(points: Points, boxes: Points) -> NDArray[np.bool_]:
@@ -139,8 +138,7 @@ def _areas(points: Points, valid: NDArray[np.bool_]) -> Points:
     order = np.argsort(np.arctan2(away[..., 1], away[..., 0]), axis=1)
     around = np.take_along_axis(away, order[..., None], 1)
     area = np.abs(_cross(around, np.roll(around, -1, 1)).sum(1)) / 2
-    found: Points = np.where(count > 2, area, 0.0)
-    return found
+    return np.where(count > 2, area, 0.0)
 
 
 def kept(boxes: Boxes, order: NDArray[np.intp], threshold: float, most: int) -> list[int]:

@@ -6,9 +6,10 @@ Follows caffe2/contrib/aten, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
@@ -21,7 +22,7 @@ __all__ = ["ATen"]
 _OWN = {"operator", "overload_name"}
 
 
-@register_operator("ATen", ("cpu", "cuda"))
+@register_operator("ATen", ("cpu", "cuda"), inputs="0-*", outputs="0-*")
 class ATen(TorchOperator):
     """Call the function `operator` of ATen, of `overload_name` if that is given.
 

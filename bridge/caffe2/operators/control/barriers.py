@@ -28,12 +28,21 @@ class _Nothing(TorchOperator):
         return values
 
 
-@register_operator("AsyncNetBarrier", ("cpu", "cuda"))
+@register_operator(
+    "AsyncNetBarrier",
+    ("cpu", "cuda"),
+    inputs="1-*",
+    outputs="1-*",
+    inplace="0>0*",
+    gradient="undefined",
+)
 class AsyncNetBarrier(_Nothing):
     """No computation; operators before it in a net start before those after it."""
 
 
-@register_operator("Free", ("cpu", "cuda"))
+@register_operator(
+    "Free", ("cpu", "cuda"), inputs="1-*", outputs="1-*", inplace="0>0*!", gradient="undefined"
+)
 class Free(_Nothing):
     """Reset the blobs."""
 
@@ -44,6 +53,6 @@ class Free(_Nothing):
             blob.Reset()
 
 
-@register_operator("DataCouple")
+@register_operator("DataCouple", inputs="0-*", outputs="0-*", inplace="0>0*!")
 class DataCouple(_Nothing):
     """No computation; an operator that uses an output waits for all inputs."""

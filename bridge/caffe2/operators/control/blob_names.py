@@ -9,7 +9,7 @@ from bridge.caffe2.operators.base.torch_operator import TorchOperator
 __all__: list[str] = []
 
 
-@register_operator("GetAllBlobNames")
+@register_operator("GetAllBlobNames", inputs="0", outputs="1")
 class GetAllBlobNames(TorchOperator):
     """The names of the blobs of the workspace, sorted strings."""
 

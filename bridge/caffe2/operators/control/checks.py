@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import os
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import FLOATS, INTS, has_values
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import FLOATS, INTS, has_values, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
@@ -55,7 +55,7 @@ def assert_all(x: Tensor, *, error_msg: str = "") -> None:
         )
 
 
-@register_operator("Fail")
+@register_operator("Fail", inputs="0", outputs="0", gradient="undefined")
 class Fail(TorchOperator):
     """An operator that fails."""
 
@@ -87,11 +87,11 @@ def crash() -> None:
     os.abort()
 
 
-@register_operator("FeedBlob")
+@register_operator("FeedBlob", inputs="0", outputs="1", gradient="undefined")
 class FeedString(TorchOperator):
     """Set the output to the string `value`."""
 
     def RunOnDevice(self) -> None:
         value = self.GetSingleArgument("value")
-        enforce(isinstance(value, (str, bytes)), "FeedBlob needs the argument value, a string.")
+        require(isinstance(value, (str, bytes)), "FeedBlob needs the argument value, a string.")
         self.OutputBlob(0).feed(value)

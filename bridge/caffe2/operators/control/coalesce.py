@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
+import torch
+
 from bridge.c10 import float32
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import FLOAT
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import FLOAT, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.exchange.import_tensor import import_tensor
 
 __all__: list[str] = []
 
 
-@register_operator("UnsafeCoalesce", ("cpu", "cuda"))
+@register_operator("UnsafeCoalesce", ("cpu", "cuda"), inputs="0-*", outputs="1-*", inplace="0>0*")
 class UnsafeCoalesce(TorchOperator):
     """Concatenate the inputs in the last output (1-d); outputs 0, 1, ... share its memory.
 
@@ -31,7 +32,7 @@ class UnsafeCoalesce(TorchOperator):
 
     def RunOnDevice(self) -> None:
         n = self.InputSize()
-        enforce(self.OutputSize() == n + 1, "There must be one output per input, and one more.")
+        require(self.OutputSize() == n + 1, "There must be one output per input, and one more.")
         sources = [self.x(i, FLOAT) for i in range(n)]
         ends = [0]
         for source in sources:
@@ -41,7 +42,7 @@ class UnsafeCoalesce(TorchOperator):
         for i, source in enumerate(sources):
             if not source.numel() or source.data_ptr() == whole[ends[i] :].data_ptr():
                 continue
-            enforce(
+            require(
                 not first <= source.data_ptr() < last,
                 f"Input {i} shares memory with the last output, in another place.",
             )
@@ -51,5 +52,5 @@ class UnsafeCoalesce(TorchOperator):
                 continue
             part = whole[ends[i] : ends[i + 1]].view(source.shape)
             # By a capsule, which has this part only: an output that grows is not to reach the next.
-            capsule = torch.utils.dlpack.to_dlpack(part)
+            capsule = torch.utils.dlpack.to_dlpack(part)  # type: ignore[attr-defined]
             self.OutputTensorAlias(i, Tensor._wrap(import_tensor(capsule)))

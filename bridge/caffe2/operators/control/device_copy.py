@@ -3,25 +3,37 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
+from bridge.caffe2.gradients.maker import GradientMaker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out, TargetDevice
 
 __all__: list[str] = []
 
 
-@operator("CopyCPUToGPU", types=None, on_host=("x",), devices=("cuda",))
+def _copied_back(maker: GradientMaker) -> None:
+    back = {"CopyCPUToGPU": "CopyGPUToCPU", "CopyGPUToCPU": "CopyCPUToGPU"}[maker.op.type]
+    given = maker.given[0]
+    if isinstance(given, GradientSlice):
+        gradient = maker.GI_slice(0)
+        maker.add(back, [str(given.indices)], [gradient.indices])
+        maker.add(back, [str(given.values)], [gradient.values])
+    else:
+        maker.add(back, [maker.GO(0)], [maker.GI(0)])
+
+
+@operator("CopyCPUToGPU", types=None, on_host=("x",), devices=("cuda",), gradient=_copied_back)
 def copy_cpu_to_gpu(x: Tensor, *, device: TargetDevice = "cuda", out: Out = None) -> Tensor:
     """A copy of input 0 on the operator's GPU. Follows copy_op.cc, PyTorch 1.8.1."""
-    copied: Tensor = x.to(device, copy=True) if out is None else out.copy_(x)
-    return copied
+    return x.to(device, copy=True) if out is None else out.copy_(x)
 
 
-@operator("CopyGPUToCPU", types=None, across=("x",), devices=("cuda",))
+@operator("CopyGPUToCPU", types=None, across=("x",), devices=("cuda",), gradient=_copied_back)
 def copy_gpu_to_cpu(x: Tensor) -> Tensor:
     """A copy of input 0 on the CPU. Follows copy_op.cc, PyTorch 1.8.1."""
     return x.to("cpu", copy=True)

@@ -11,7 +11,7 @@ import os
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
-from bridge.caffe2.base.text import listed
+from bridge.caffe2.base.names import listed
 from bridge.caffe2.execution.blob_table import find_or_create
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.files.blob_files import (
@@ -58,7 +58,7 @@ class FileOperator(TorchOperator):
         return db if self.absolute else f"{self._workspace._root_folder}/{db}"
 
 
-@register_operator("Save", devices=_DEVICES)
+@register_operator("Save", devices=_DEVICES, inputs="1-*", outputs="0", gradient="undefined")
 class Save(FileOperator):
     """Write the inputs to the new file `db`, of `db_type` ("minidb" or "lmdb").
 
@@ -97,8 +97,8 @@ class Save(FileOperator):
         write_blobs(self.path(db), self.db_type, self.names, self.Inputs(), self.chunk_size, "Save")
 
 
-@register_operator("Checkpoint", devices=_DEVICES)
-@register_operator("Snapshot", devices=_DEVICES)
+@register_operator("Checkpoint", devices=_DEVICES, inputs="1-*", outputs="0", gradient="undefined")
+@register_operator("Snapshot", devices=_DEVICES, inputs="0-*", outputs="0-*", gradient="undefined")
 class Checkpoint(Save):
     """Save, whenever input 0, an int64, is a multiple of `every` (1).
 
@@ -126,7 +126,7 @@ class Checkpoint(Save):
             self.save(self.db % iteration if "%" in self.db else self.db)
 
 
-@register_operator("Load", devices=_DEVICES)
+@register_operator("Load", devices=_DEVICES, inputs="0-*", outputs="0-*", gradient="none")
 class Load(FileOperator):
     """Read the outputs from the file `db`, or the files `dbs`, of `db_type`, or from the inputs.
 
@@ -211,7 +211,7 @@ class Load(FileOperator):
         return [reader.path for reader in readers], types[0]
 
 
-@register_operator("DBExists", devices=_DEVICES)
+@register_operator("DBExists", devices=_DEVICES, inputs="0", outputs="1", gradient="undefined")
 class DBExists(FileOperator):
     """Whether the database `db_name` of `db_type` exists and can be opened: one bool, 0-d.
 

@@ -8,7 +8,6 @@ from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.gradients.control_flow import if_gradient, while_gradient
-from bridge.caffe2.gradients.declared import declare_gradient
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
@@ -53,7 +52,9 @@ class Control(TorchOperator):
         return bool(found.item())
 
 
-@register_operator("If", ("cpu", "cuda"))
+@register_operator(
+    "If", ("cpu", "cuda"), inputs="1-*", outputs="0-*", inplace="any", gradient=if_gradient
+)
 class If(Control):
     """Run the net `then_net` if input 0 is True, otherwise `else_net`, if there is one.
 
@@ -71,7 +72,9 @@ class If(Control):
             chosen.run()
 
 
-@register_operator("While", ("cpu", "cuda"))
+@register_operator(
+    "While", ("cpu", "cuda"), inputs="1-*", outputs="0-*", inplace="any", gradient=while_gradient
+)
 class While(Control):
     """Run `cond_net`, if there is one, then `loop_net` if input 0 is True, and repeat.
 
@@ -91,7 +94,3 @@ class While(Control):
                 return
             if self.loop is not None:
                 self.loop.run()
-
-
-declare_gradient("If", if_gradient)
-declare_gradient("While", while_gradient)

@@ -6,13 +6,16 @@ Follows caffe2/operators/onnx_while_op.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable, find_or_create
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.control.scopes import Scope, WorkspaceStack
 from bridge.caffe2.operators.control.step_net import net_of
 
@@ -20,14 +23,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from torch import Tensor
 
 __all__ = ["ONNXWhile"]
 
 _CONDITIONS = (c10.int32, c10.bool, c10.int64)
 
 
-@register_operator("ONNXWhile")
+@register_operator("ONNXWhile", inputs="2-*", outputs="0-*", inplace="any")
 class ONNXWhile(TorchOperator):
     """Run the net `body` again and again; see the operator Loop of ONNX.
 
@@ -45,17 +47,17 @@ class ONNXWhile(TorchOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._body = net_of(self, "body")
-        enforce(self._body is not None, "ONNXWhile needs the argument body.")
+        require(self._body is not None, "ONNXWhile needs the argument body.")
         if not self._body.HasField("name"):
             self._body.name = "loop_net"
         self._data = self._body.SerializeToString()
         self._save = self.GetSingleArgument("save_scopes", False)
         self._here = self.GetSingleArgument("disable_scopes", False)
-        enforce(not (self._save and self._here), "disable_scopes excludes save_scopes.")
+        require(not (self._save and self._here), "disable_scopes excludes save_scopes.")
         count = self.GetSingleArgument("num_loop_carried_deps", -1)
         self._variables = self.InputSize() - 2 if count == -1 else count
         self._rows = len(self._body.external_output) - self._variables - 1
-        enforce(
+        require(
             self._rows >= 0 and len(self._body.external_input) >= self._variables + 2,
             f"The net has {len(self._body.external_input)} inputs and "
             f"{len(self._body.external_output)} outputs, and there are {self._variables} "
@@ -85,7 +87,7 @@ class ONNXWhile(TorchOperator):
             values = [one.clone() for one in found[1 : self._variables + 1]]
             for kept, row in zip(rows, found[self._variables + 1 :], strict=True):
                 sizes = list(kept[0].shape if kept else row.shape)
-                enforce(
+                require(
                     sizes == list(row.shape), f"Rows of sizes {list(row.shape)} follow {sizes}."
                 )
                 kept.append(row.clone())

@@ -7,8 +7,8 @@ import sys
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import NUMBERS_AND_BOOL
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import NUMBERS_AND_BOOL, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.control.output_file import output_file
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ _NAMES = {
 }
 
 
-@register_operator("Print", ("cpu", "cuda"))
+@register_operator("Print", ("cpu", "cuda"), inputs="1", outputs="0", gradient="undefined")
 class Print(TorchOperator):
     """Print type, sizes and the first `limit` (1000) elements of input 0 in one line.
 
@@ -42,7 +42,7 @@ class Print(TorchOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._every = self.GetSingleArgument("every_n", 1)
-        enforce(self._every >= 1, "The argument every_n must be at least 1.")
+        require(self._every >= 1, "The argument every_n must be at least 1.")
         self._runs = 0
         self._path = output_file(self, ".log")
 

@@ -10,6 +10,7 @@ from bridge.caffe2.blobs.dlpack_tensor import DLPackTensor
 from bridge.caffe2.definitions.python_functions import GRADIENT, functions, unpickled_function
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
@@ -24,7 +25,16 @@ __all__ = [
 ]
 
 
-@register_operator("Python", ("cpu", "cuda"))
+def _python_gradient(maker: GradientMaker) -> None:
+    given = maker.ints("grad_output_indices") or range(len(maker.op.output))
+    wanted = maker.ints("grad_input_indices") or range(len(maker.op.input))
+    inputs = [*maker.op.input, *maker.op.output, *map(maker.GO, given)]
+    maker.add(maker.op.type + "Gradient", inputs, [maker.GI(i) for i in wanted])
+
+
+@register_operator(
+    "Python", ("cpu", "cuda"), inputs="0-*", outputs="0-*", inplace="any", gradient=_python_gradient
+)
 class PythonOperator(Operator):
     """Call a Python function with lists of the tensors of inputs and outputs.
 
@@ -115,7 +125,7 @@ def _on_host(blob: Blob) -> Blob:
     return copy
 
 
-@register_operator("PythonGradient", ("cpu", "cuda"))
+@register_operator("PythonGradient", ("cpu", "cuda"), inputs="0-*", outputs="0-*", inplace="any")
 class PythonGradientOperator(PythonOperator):
     """Call the function passed as `grad_f`, which computes a gradient.
 
@@ -128,7 +138,14 @@ class PythonGradientOperator(PythonOperator):
     _builder = "pickled_grad_builder"
 
 
-@register_operator("PythonDLPack", ("cpu", "cuda"))
+@register_operator(
+    "PythonDLPack",
+    ("cpu", "cuda"),
+    inputs="0-*",
+    outputs="0-*",
+    inplace="any",
+    gradient=_python_gradient,
+)
 class PythonDLPackOperator(PythonOperator):
     """Call a Python function with lists of `DLPackTensor` of the inputs and outputs.
 
@@ -148,7 +165,9 @@ class PythonDLPackOperator(PythonOperator):
         return DLPackTensor(blob)
 
 
-@register_operator("PythonDLPackGradient", ("cpu", "cuda"))
+@register_operator(
+    "PythonDLPackGradient", ("cpu", "cuda"), inputs="0-*", outputs="0-*", inplace="any"
+)
 class PythonDLPackGradientOperator(PythonDLPackOperator):
     """Call the function passed as `grad_f` with lists of `DLPackTensor`; see PythonGradient."""
 

@@ -7,13 +7,17 @@ the other, also with `enable_rnn_executor`, which changes no results.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.blob_table import find_blob, find_or_create
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.control.step_net import (
     ScratchWorkspaces,
     StepNet,
@@ -26,14 +30,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from torch import Tensor
-
     from bridge.caffe2.execution.blob_table import BlobTable
 
 __all__ = ["RecurrentNetwork"]
 
 
-@register_operator("RecurrentNetwork", ("cpu", "cuda"))
+def _recurrent_network_gradient(maker: GradientMaker) -> None:
+    given = maker.ints("outputs_with_grads")
+    maker.enforce(bool(given), "needs argument 'outputs_with_grads'")
+    inputs = [*map(maker.GO, given), *maker.op.input, *maker.op.output]
+    wanted = [0, *maker.ints("param"), *maker.ints("initial_recurrent_state_ids")]
+    maker.add("RecurrentNetworkGradient", inputs, [maker.GI(i) for i in wanted])
+
+
+@register_operator(
+    "RecurrentNetwork",
+    ("cpu", "cuda"),
+    inputs="1-*",
+    outputs="2-*",
+    gradient=_recurrent_network_gradient,
+)
 class RecurrentNetwork(TorchOperator):
     """Run `step_net` for each time step of input 0, which is (T, N, ...).
 
@@ -55,7 +71,7 @@ class RecurrentNetwork(TorchOperator):
         super().__init__(*args)
         states = self.GetRepeatedArgument("recurrent_states")
         initial = self.GetRepeatedArgument("initial_recurrent_state_ids")
-        enforce(
+        require(
             len(states) == len(initial),
             f"There are {len(states)} recurrent_states, and {len(initial)} "
             "initial_recurrent_state_ids.",
@@ -66,14 +82,14 @@ class RecurrentNetwork(TorchOperator):
         self._aliases = self._read_aliases()
         self._time_step = self.GetSingleArgument("timestep", "timestep")
         net = net_of(self, "step_net")
-        enforce(net is not None, "RecurrentNetwork needs the argument step_net.")
+        require(net is not None, "RecurrentNetwork needs the argument step_net.")
         self._net = StepNet(net, links_of(self), self._time_step, "RecurrentNetwork")
         self._backward = net_of(self, "backward_step_net") is not None
 
     def _read_aliases(self) -> list[tuple[str, str, int]]:
         src, dst = self.GetRepeatedArgument("alias_src"), self.GetRepeatedArgument("alias_dst")
         offsets = self.GetRepeatedArgument("alias_offset")
-        enforce(
+        require(
             len(src) == len(dst) == len(offsets),
             f"alias_src, alias_dst and alias_offset have {len(src)}, {len(dst)} and "
             f"{len(offsets)} values.",
@@ -82,13 +98,13 @@ class RecurrentNetwork(TorchOperator):
 
     def RunOnDevice(self) -> None:
         sequence = self.x(0)
-        enforce(sequence.dim() >= 2, f"Input 0 is (T, N, ...), not {list(sequence.shape)}.")
+        require(sequence.dim() >= 2, f"Input 0 is (T, N, ...), not {list(sequence.shape)}.")
         steps, n = sequence.shape[:2]
         for state, initial in self._states:
             self._start_state(state, initial, steps, n)
         scratch = self._scratch()
         count = steps if self._backward else self.GetSingleArgument("num_workspaces", 2)
-        enforce(count > 0 or not steps, f"num_workspaces must be at least 1, not {count}.")
+        require(count > 0 or not steps, f"num_workspaces must be at least 1, not {count}.")
         shared = scratch.prepare(self._workspace, count)
         for name in self.GetRepeatedArgument("recompute_blobs_on_backward"):
             find_or_create(shared, name)
@@ -102,13 +118,12 @@ class RecurrentNetwork(TorchOperator):
         blob = self.OutputBlob(self.OutputSize() - 1)
         if not blob.IsType(ScratchWorkspaces):
             blob.Reset(ScratchWorkspaces())
-        found: ScratchWorkspaces = blob.Get(ScratchWorkspaces)
-        return found
+        return blob.Get(ScratchWorkspaces)
 
     def _start_state(self, name: str, i: int, steps: int, n: int) -> None:
         """Resize a state, and set its first rows."""
         initial = self.x(i)
-        enforce(
+        require(
             initial.dim() >= 1 and (initial.dim() == 1 or initial.shape[-2] == n),
             f"The initial state {self._definition.inputs[i]!r} is (D), (N, D) or (steps, N, D) "
             f"with N = {n}, not {list(initial.shape)}.",
@@ -122,7 +137,7 @@ class RecurrentNetwork(TorchOperator):
     def _alias(self, src: str, dst: str, offset: int) -> None:
         states = operand(find_or_create(self._workspace, src).Get(c10.tensor))
         start = offset if offset >= 0 else states.shape[0] + offset
-        enforce(
+        require(
             0 <= start <= states.shape[0],
             f"The alias {dst!r} starts at row {start} of {src!r}, which has {states.shape[0]}.",
         )
@@ -144,7 +159,9 @@ def _count_runs(operator: TorchOperator, net: StepNet) -> None:
         operator._inner_runs = net.runs
 
 
-@register_operator("RecurrentNetworkBlobFetcher", ("cpu", "cuda"))
+@register_operator(
+    "RecurrentNetworkBlobFetcher", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined"
+)
 class RecurrentNetworkBlobFetcher(TorchOperator):
     """Copy the blobs of all steps into the workspace, as ``<prefix>_<name><step>``.
 
@@ -167,7 +184,9 @@ class RecurrentNetworkBlobFetcher(TorchOperator):
         self.put_strings(0, [len(names)], names)
 
 
-@register_operator("rnn_internal_apply_link", ("cpu", "cuda"))
+@register_operator(
+    "rnn_internal_apply_link", ("cpu", "cuda"), inputs="2", outputs="2", inplace="1>1!"
+)
 class ApplyLink(TorchOperator):
     """(timestep, external) -> internal, external: make internal a part of external.
 
@@ -180,14 +199,20 @@ class ApplyLink(TorchOperator):
         t, whole = self.integers(0, (c10.int32,))[0], self.x(1)
         start = t + self.GetSingleArgument("offset", -1)
         window = self.GetSingleArgument("window", 1)
-        enforce(
+        require(
             whole.dim() > 0 and 0 <= start <= whole.shape[0] - window,
             f"The link needs {window} rows from {start} of sizes {list(whole.shape)}.",
         )
         self.OutputBlob(0).feed(whole.narrow(0, start, window))
 
 
-@register_operator("rnn_internal_accumulate_gradient_input", ("cpu", "cuda"))
+@register_operator(
+    "rnn_internal_accumulate_gradient_input",
+    ("cpu", "cuda"),
+    inputs="3",
+    outputs="1-*",
+    inplace="2>0!",
+)
 class AccumulateGradientInput(TorchOperator):
     """(timestep, outer gradient, gradient) -> gradient: add row `timestep` of the outer gradient.
 
@@ -213,7 +238,7 @@ def add_row(gradient: Tensor, outer: Tensor, t: int, offset: int) -> None:
     torch.add(row, outer[t].view(row.shape), out=row)
 
 
-@register_operator("RecurrentNetworkGradient", ("cpu", "cuda"))
+@register_operator("RecurrentNetworkGradient", ("cpu", "cuda"), inputs="0-*", outputs="0-*")
 class RecurrentNetworkGradient(TorchOperator):
     """The gradients of RecurrentNetwork: `backward_step_net`, from the last step to the first.
 
@@ -232,7 +257,7 @@ class RecurrentNetworkGradient(TorchOperator):
         self._initial = self.GetRepeatedArgument("initial_recurrent_state_ids")
         self._time_step = self.GetSingleArgument("timestep", "timestep")
         net = net_of(self, "backward_step_net")
-        enforce(net is not None, "RecurrentNetworkGradient needs the argument backward_step_net.")
+        require(net is not None, "RecurrentNetworkGradient needs the argument backward_step_net.")
         links = [*links_of(self), *links_of(self, "backward_", windows=False)]
         links = [
             one._replace(internal=self._renamed(one.internal), external=self._renamed(one.external))
@@ -241,7 +266,7 @@ class RecurrentNetworkGradient(TorchOperator):
         self._params: list[tuple[str, str]] = []
         params = self.GetRepeatedArgument("param")
         names = self.GetRepeatedArgument("param_grads")
-        enforce(
+        require(
             len(names) in (0, len(params)),
             f"There are {len(params)} values of param, and {len(names)} param_grads.",
         )
@@ -262,8 +287,7 @@ class RecurrentNetworkGradient(TorchOperator):
 
     def _renamed(self, name: str) -> str:
         """Return another name for a blob, which memory optimization chose."""
-        found: str = self.GetSingleArgument(f"{name}.rename", name)
-        return found
+        return self.GetSingleArgument(f"{name}.rename", name)
 
     def _state(self, name: str) -> tuple[str, str, str | None, str | None]:
         """Return the names of a state, its gradient, and the given gradients of all and the last.
@@ -277,7 +301,7 @@ class RecurrentNetworkGradient(TorchOperator):
             if src != name or alias not in self._given:
                 continue
             given = self._definition.inputs[self._given.index(alias)]
-            enforce(
+            require(
                 offsets[alias] in (1, -1),
                 f"An output with a gradient has the alias_offset 1 or -1, not {offsets[alias]}.",
             )
@@ -291,7 +315,7 @@ class RecurrentNetworkGradient(TorchOperator):
         sequence = self.x(len(self._given))
         steps = sequence.shape[0]
         scratch = self.Input(self.InputSize() - 1, ScratchWorkspaces)
-        enforce(
+        require(
             len(scratch.steps) >= steps,
             f"There are {steps} steps, but {len(scratch.steps)} workspaces of the forward run.",
         )

@@ -16,8 +16,8 @@ from bridge.caffe2.execution.blob_table import BlobTable, find_blob
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.gradients.control_flow import do_gradient
-from bridge.caffe2.gradients.declared import declare_gradient
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.control.step_net import net_of
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ class Scope:
             known = self._outer_names.get(inner)
             if known is None:
                 if inner in self.table._blobs:
-                    enforce(keep, f"The scope has a blob {inner!r}, which is to be {name!r}.")
+                    require(keep, f"The scope has a blob {inner!r}, which is to be {name!r}.")
                     continue
                 self._outer_names[inner] = name
             elif known != name:
@@ -110,7 +110,7 @@ class WorkspaceStack:
 
         Raises EnforceNotMet: none is in use.
         """
-        enforce(self.depth > 0, "There is no scope of a forward run left.")
+        require(self.depth > 0, "There is no scope of a forward run left.")
         scope = self._scopes[self.depth - 1]
         scope.bind(outer, names, True)
         self.depth -= 1
@@ -124,7 +124,7 @@ class WorkspaceStack:
 TypeMeta.Register(WorkspaceStack)
 
 
-@register_operator("CreateScope", ("cpu", "cuda"))
+@register_operator("CreateScope", ("cpu", "cuda"), inputs="0", outputs="1", gradient="undefined")
 class CreateScope(TorchOperator):
     """Set the output to an empty stack of workspaces."""
 
@@ -132,7 +132,7 @@ class CreateScope(TorchOperator):
         self.OutputBlob(0).GetMutable(WorkspaceStack).clear()
 
 
-@register_operator("HasScope", ("cpu", "cuda"))
+@register_operator("HasScope", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined")
 class HasScope(TorchOperator):
     """Return whether the stack has a workspace in use: one bool, (1,)."""
 
@@ -141,7 +141,9 @@ class HasScope(TorchOperator):
         self.Output(0, [1], c10.bool).mutable_data()[:] = depth > 0
 
 
-@register_operator("Do", ("cpu", "cuda"))
+@register_operator(
+    "Do", ("cpu", "cuda"), inputs="1-*", outputs="1-*", inplace="any", gradient=do_gradient
+)
 class Do(TorchOperator):
     """Run `net` in a workspace of its own, pushed onto the stack in the last input and output.
 
@@ -160,25 +162,25 @@ class Do(TorchOperator):
         definition = self._definition
         self._is_gradient = definition.message().is_gradient_op
         self._net = net_of(self, "net")
-        enforce(self._net is not None, "Do needs the argument net.")
+        require(self._net is not None, "Do needs the argument net.")
         if not self._net.HasField("name"):
             self._net.name = "do_op_net"
         self._data = self._net.SerializeToString()
         inputs, outputs = definition.inputs, definition.outputs
-        enforce(inputs[-1] == outputs[-1], "The last input is not the last output, the scope.")
+        require(inputs[-1] == outputs[-1], "The last input is not the last output, the scope.")
         for names in (inputs[:-1], outputs[:-1]):
-            enforce(len({*names}) == len(names), f"A blob occurs twice among {list(names)}.")
+            require(len({*names}) == len(names), f"A blob occurs twice among {list(names)}.")
         outer = (*inputs[:-1], *outputs[:-1])
         inner = self.GetRepeatedArgument("inner_blobs")
         places = self.GetRepeatedArgument("outer_blobs_idx")
-        enforce(
+        require(
             len(inner) == len(places) == len({*inner})
             and all(0 <= place < len(outer) for place in places),
             f"inner_blobs {inner} and outer_blobs_idx {places} do not name one of {len(outer)} "
             "blobs each.",
         )
         chosen = [outer[place] for place in places]
-        enforce(
+        require(
             len({*chosen}) == len(chosen) and {*chosen} == {*outer},
             f"inner_blobs stand for {chosen}; each of {list(outer)} is needed once.",
         )
@@ -196,6 +198,3 @@ class Do(TorchOperator):
         scope.run(self._net, self._data, "Do")
         if not self._is_gradient and self.GetSingleArgument("copy_external_blobs", False):
             scope.copy_bound(self._names)
-
-
-declare_gradient("Do", do_gradient)

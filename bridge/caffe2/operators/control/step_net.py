@@ -11,6 +11,9 @@ Follows caffe2/operators/rnn/recurrent_network_op.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import caffe2_pb2
@@ -21,14 +24,11 @@ from bridge.caffe2.execution.operator import failure
 from bridge.caffe2.execution.operator_core import run_all
 from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any, NamedTuple
-
-    from torch import Tensor
 
     from bridge.caffe2.blobs.blob import Blob
     from bridge.caffe2.execution.operator import Operator

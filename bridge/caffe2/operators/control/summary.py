@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import torch
+
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import FLOAT
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import FLOAT, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.control.output_file import output_file
 
 TYPE_CHECKING = False
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-@register_operator("Summarize", ("cpu", "cuda"))
+@register_operator("Summarize", ("cpu", "cuda"), inputs="1", outputs="0-1", gradient="undefined")
 class Summarize(TorchOperator):
     """(minimum, maximum, mean, standard deviation of a sample) of input 0, float32.
 
@@ -32,7 +33,7 @@ class Summarize(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT).reshape(-1)
-        enforce(len(x) > 0, "Input 0 must not be empty.")
+        require(len(x) > 0, "Input 0 must not be empty.")
         variance = x.double().var(correction=1) if len(x) > 1 else x.new_zeros(())
         # As compared one by one from the first: a NaN after it is neither less nor greater.
         known = torch.where(x.isnan() & ~x[0].isnan(), x[0], x)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bridge.caffe2.blobs.objects import Mutex
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.torch_operator import enforce
+from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.datasets.columns import Column, column_of
 from bridge.caffe2.operators.datasets.cursor_operators import OfColumns
 from bridge.caffe2.operators.datasets.dataset import Dataset
@@ -49,15 +49,15 @@ class _Append(OfColumns):
     def check_rows(self, i: int, j: int) -> None:
         """Raise EnforceNotMet unless the rows of input `j` can be appended to input `i`."""
         before, more = self.Input(i), self.Input(j)
-        enforce(more.dim() >= 1, f"Input {j} must have at least one dimension.")
+        require(more.dim() >= 1, f"Input {j} must have at least one dimension.")
         if self._is_new(before):
             return
-        enforce(
+        require(
             before.dim() == more.dim() and list(before.sizes())[1:] == list(more.sizes())[1:],
             f"Rows of sizes {list(more.sizes())[1:]} cannot be appended to rows of "
             f"{list(before.sizes())[1:]}.",
         )
-        enforce(
+        require(
             before.dtype() == more.dtype(),
             f"Rows of {more.dtype()} cannot be appended to rows of {before.dtype()}.",
         )
@@ -76,7 +76,7 @@ class _Append(OfColumns):
         return tensor.dim() > 0 and tensor.size(0) == 0
 
 
-@register_operator("Append")
+@register_operator("Append", inputs="2", outputs="1", inplace="0>0!", gradient="undefined")
 class Append(_Append):
     """Append the rows of input 1 to input 0, in place."""
 
@@ -85,7 +85,9 @@ class Append(_Append):
         self.append(0, 1, 0)
 
 
-@register_operator("AtomicAppend")
+@register_operator(
+    "AtomicAppend", inputs="3-*", outputs="1-*", inplace="1>0*", gradient="undefined"
+)
 class AtomicAppend(_Append):
     """Append to several tensors, under a mutex.
 
@@ -98,13 +100,13 @@ class AtomicAppend(_Append):
 
     def _append_all(self) -> None:
         n = (self.InputSize() - 1) // 2
-        enforce(
+        require(
             self.OutputSize() == n,
             f"There are {n} tensors to append to, but {self.OutputSize()} outputs.",
         )
         for o in range(n):
             if not self._is_new(self.Input(1 + o)):
-                enforce(
+                require(
                     self.IsInputOutputAlias(1 + o, o),
                     f"Output {o} must be in place of input {1 + o}.",
                 )
@@ -113,7 +115,7 @@ class AtomicAppend(_Append):
             self.append(1 + o, 1 + n + o, o)
 
 
-@register_operator("TrimDataset")
+@register_operator("TrimDataset", inputs="1-*", outputs="1-*", inplace="0>0*!")
 class TrimDataset(OfColumns):
     """Cut off the last records, so that their number is a multiple of `multiple_of` (1)."""
 
@@ -121,7 +123,7 @@ class TrimDataset(OfColumns):
         super().__init__(*args)
         self._fields = self.fields()
         self._multiple = self.GetSingleArgument("multiple_of", 1)
-        enforce(self._multiple >= 1, f"multiple_of must be at least 1, not {self._multiple}.")
+        require(self._multiple >= 1, f"multiple_of must be at least 1, not {self._multiple}.")
 
     def RunOnDevice(self) -> None:
         dataset = Dataset(self._fields, self.columns())
@@ -129,6 +131,6 @@ class TrimDataset(OfColumns):
         if n == dataset.limits[0]:
             return
         sizes = dataset.sizes([0] * self._fields.n_domains, n)
-        enforce(self.OutputSize() == len(dataset.columns), "There must be one output per column.")
+        require(self.OutputSize() == len(dataset.columns), "There must be one output per column.")
         for o, domain in enumerate(self._fields.domains):
             self.Output(o).ShrinkTo(sizes[domain])

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import threading
 
+import torch
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import find_blob, find_or_create
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.datasets.append import append_rows
 from bridge.caffe2.operators.datasets.columns import column_of
 
@@ -112,7 +114,7 @@ def release(thread: int) -> None:
         queue.close()
 
 
-@register_operator("CreateBlobsQueue", ("cpu", "cuda"))
+@register_operator("CreateBlobsQueue", ("cpu", "cuda"), inputs="0", outputs="1", gradient="none")
 class CreateBlobsQueue(TorchOperator):
     """Create a queue of `capacity` (1) records of `num_blobs` (1) blobs.
 
@@ -121,17 +123,17 @@ class CreateBlobsQueue(TorchOperator):
 
     def RunOnDevice(self) -> None:
         capacity, n = self.GetSingleArgument("capacity", 1), self.GetSingleArgument("num_blobs", 1)
-        enforce(
+        require(
             capacity >= 0 and n >= 0,
             f"capacity and num_blobs must not be negative: {capacity}, {n}.",
         )
         fields = self.GetRepeatedArgument("field_names")
-        enforce(len(fields) in (0, n), f"There are {len(fields)} field_names, but {n} blobs.")
+        require(len(fields) in (0, n), f"There are {len(fields)} field_names, but {n} blobs.")
         name, workspace = self._definition.outputs[0], self._workspace
         names = [[f"{name}_{i}_{j}" for j in range(n)] for i in range(capacity)]
         if self.GetSingleArgument("enforce_unique_name", False):
             known = [one for row in names for one in row if find_blob(workspace, one)]
-            enforce(not known, f"Blobs of the queue exist already: {known[:3]}.")
+            require(not known, f"Blobs of the queue exist already: {known[:3]}.")
         places = [[find_or_create(workspace, one) for one in row] for row in names]
         self.OutputBlob(0).Reset(BlobsQueue(places, n))
 
@@ -155,7 +157,7 @@ class _OfQueue(TorchOperator):
     def checked(self, queue: BlobsQueue, more: int) -> BlobsQueue:
         """Raise EnforceNotMet unless there is an output per blob of the queue, and `more`."""
         n = self.OutputSize() - more
-        enforce(
+        require(
             n == queue.n_blobs,
             f"The queue has {queue.n_blobs} blobs per record, but there are {n} outputs.",
         )
@@ -167,11 +169,13 @@ class _OfQueue(TorchOperator):
         Raises EnforceNotMet: the operator was cancelled meanwhile.
         """
         cancelled, self._cancelled = self._cancelled, False
-        enforce(done or not cancelled, "The net was cancelled.")
+        require(done or not cancelled, "The net was cancelled.")
         self.put_value(self.OutputSize() - 1, not done, c10.bool)
 
 
-@register_operator("EnqueueBlobs", ("cpu", "cuda"))
+@register_operator(
+    "EnqueueBlobs", ("cpu", "cuda"), inputs="2-*", outputs="1-*", inplace="1>0*!", gradient="none"
+)
 class EnqueueBlobs(_OfQueue):
     """Enqueue the contents of the inputs after the queue; they are the outputs, too.
 
@@ -182,7 +186,14 @@ class EnqueueBlobs(_OfQueue):
         return self.queue().write(self.Outputs())
 
 
-@register_operator("SafeEnqueueBlobs", ("cpu", "cuda"))
+@register_operator(
+    "SafeEnqueueBlobs",
+    ("cpu", "cuda"),
+    inputs="2-*",
+    outputs="2-*",
+    inplace="1>0*!",
+    gradient="none",
+)
 class SafeEnqueueBlobs(_OfQueue):
     """EnqueueBlobs with a last output: whether it failed because the queue is closed."""
 
@@ -190,7 +201,7 @@ class SafeEnqueueBlobs(_OfQueue):
         self.give_status(self.queue(1).write(self.Outputs()[:-1]))
 
 
-@register_operator("DequeueBlobs", ("cpu", "cuda"))
+@register_operator("DequeueBlobs", ("cpu", "cuda"), inputs="1", outputs="1-*", gradient="none")
 class DequeueBlobs(_OfQueue):
     """Dequeue the next record, waiting for one.
 
@@ -201,14 +212,14 @@ class DequeueBlobs(_OfQueue):
         return self.queue().read(self.Outputs(), self.GetSingleArgument("timeout_secs", 0.0))
 
 
-@register_operator("SafeDequeueBlobs", ("cpu", "cuda"))
+@register_operator("SafeDequeueBlobs", ("cpu", "cuda"), inputs="1", outputs="2-*", gradient="none")
 class SafeDequeueBlobs(_OfQueue):
     """Dequeue `num_records` (1) records, concatenated; the last output: whether none came."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._records = self.GetSingleArgument("num_records", 1)
-        enforce(self._records > 0, f"num_records must be at least 1, not {self._records}.")
+        require(self._records > 0, f"num_records must be at least 1, not {self._records}.")
 
     def RunOnDevice(self) -> None:
         queue = self.queue(1)
@@ -229,7 +240,7 @@ class SafeDequeueBlobs(_OfQueue):
             out.CopyFrom(tensor)
             return
         more = column_of(tensor, f"Column {o}")
-        enforce(
+        require(
             out.dim() > 0
             and out.dtype() == more.dtype
             and list(out.sizes())[1:] == list(more.sizes[1:]),
@@ -238,7 +249,7 @@ class SafeDequeueBlobs(_OfQueue):
         append_rows(out, more)
 
 
-@register_operator("CloseBlobsQueue", ("cpu", "cuda"))
+@register_operator("CloseBlobsQueue", ("cpu", "cuda"), inputs="1", outputs="0", gradient="none")
 class CloseBlobsQueue(_OfQueue):
     """Close the queue: nobody waits for it from now on."""
 
@@ -246,7 +257,7 @@ class CloseBlobsQueue(_OfQueue):
         self.Input(0, BlobsQueue).close()
 
 
-@register_operator("WeightedSampleDequeueBlobs")
+@register_operator("WeightedSampleDequeueBlobs", inputs="1-*", outputs="2-*", gradient="none")
 class WeightedSampleDequeueBlobs(_OfQueue):
     """Dequeue a record of one of the queues, drawn by `weights` (all equal).
 
@@ -257,13 +268,13 @@ class WeightedSampleDequeueBlobs(_OfQueue):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._place = self.GetSingleArgument("table_idx_blob", -1)
-        enforce(self._place < self.OutputSize() - 1, f"There is no output {self._place}.")
+        require(self._place < self.OutputSize() - 1, f"There is no output {self._place}.")
         weights = self.GetRepeatedArgument("weights", [1.0] * self.InputSize())
-        enforce(
+        require(
             len(weights) == self.InputSize(),
             f"There are {self.InputSize()} queues, but {len(weights)} weights.",
         )
-        enforce(
+        require(
             min(weights) >= 0 and sum(weights) > 0,
             f"The weights must not be negative, and not all 0: {weights}.",
         )

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import torch
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ class Column:
 
 def column_of(tensor: Tensor, name: str) -> Column:
     """Return a view of a tensor's rows. Raises EnforceNotMet: it has no dimensions or memory."""
-    enforce(tensor.dim() > 0, f"{name} must have at least one dimension.")
+    require(tensor.dim() > 0, f"{name} must have at least one dimension.")
     dtype = tensor.dtype()
     sizes = tuple(tensor.sizes())
     if dtype and not dtype.is_pod:
@@ -71,7 +73,7 @@ def joined(columns: list[Column]) -> Column:
     """
     first = columns[0]
     for one in columns:
-        enforce(
+        require(
             one.dtype is first.dtype and one.sizes[1:] == first.sizes[1:],
             f"Rows of {one.dtype} of sizes {list(one.sizes[1:])} do not match rows of "
             f"{first.dtype} of sizes {list(first.sizes[1:])}.",

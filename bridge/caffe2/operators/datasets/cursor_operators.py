@@ -6,11 +6,12 @@ Follows caffe2/operators/dataset_ops.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+
 from bridge.caffe2.blobs.objects import Fields, TreeCursor
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import INT32, INT64
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import INT32, INT64, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.datasets.columns import Column, column_of, put_column
 from bridge.caffe2.operators.datasets.dataset import Dataset
 from bridge.caffe2.operators.datasets.standard_shuffle import shuffled
@@ -34,7 +35,7 @@ class OfColumns(TorchOperator):
         return Fields([str(name) for name in self.GetRepeatedArgument("fields")])
 
 
-@register_operator("CreateTreeCursor")
+@register_operator("CreateTreeCursor", inputs="0", outputs="1", gradient="undefined")
 class CreateTreeCursor(OfColumns):
     """Create a cursor at the beginning of `fields`."""
 
@@ -42,7 +43,7 @@ class CreateTreeCursor(OfColumns):
         self.OutputBlob(0).Reset(TreeCursor(self.fields()))
 
 
-@register_operator("ResetCursor")
+@register_operator("ResetCursor", inputs="1", outputs="0", gradient="undefined")
 class ResetCursor(OfColumns):
     """Set the cursor to the beginning."""
 
@@ -50,7 +51,7 @@ class ResetCursor(OfColumns):
         self.Input(0, TreeCursor).offsets = []
 
 
-@register_operator("GetCursorOffset")
+@register_operator("GetCursorOffset", inputs="1", outputs="1")
 class GetCursorOffset(OfColumns):
     """The offset of each domain, int32; empty before the first read."""
 
@@ -69,12 +70,12 @@ class _Reader(OfColumns):
     def batch_size(self) -> int:
         """Return the argument `batch_size` (1)."""
         size: int = self.GetSingleArgument("batch_size", 1)
-        enforce(size >= 0, f"batch_size must not be negative: {size}.")
+        require(size >= 0, f"batch_size must not be negative: {size}.")
         return size
 
     def store_columns(self, columns: list[Column]) -> None:
         """Set the outputs to columns."""
-        enforce(
+        require(
             self.OutputSize() >= len(columns),
             f"There are {len(columns)} columns, but {self.OutputSize()} outputs.",
         )
@@ -82,7 +83,7 @@ class _Reader(OfColumns):
             put_column(self, o, column)
 
 
-@register_operator("ReadNextBatch")
+@register_operator("ReadNextBatch", inputs="1-*", outputs="1-*", gradient="undefined")
 class ReadNextBatch(_Reader):
     """Read the next `batch_size` (1) records, or the remaining ones.
 
@@ -102,7 +103,7 @@ class ReadNextBatch(_Reader):
             cursor.offsets = after
 
 
-@register_operator("ComputeOffset")
+@register_operator("ComputeOffset", inputs="1-*", outputs="1", gradient="undefined")
 class ComputeOffset(_Reader):
     """The offset of each domain at each record and at the end: (records + 1, domains).
 
@@ -113,7 +114,7 @@ class ComputeOffset(_Reader):
         cursor, dataset = self.opened()
         n = dataset.fields.n_domains
         offsets = cursor.offsets or [0] * n
-        enforce(dataset.limits[0] < 2**63 - 1, "No column has the domain of the records.")
+        require(dataset.limits[0] < 2**63 - 1, "No column has the domain of the records.")
         rows = []
         for _ in range(dataset.limits[0] + 1):
             rows.append(offsets)
@@ -123,7 +124,7 @@ class ComputeOffset(_Reader):
         cursor.offsets = [0] * n
 
 
-@register_operator("SortAndShuffle")
+@register_operator("SortAndShuffle", inputs="1-*", outputs="1")
 class SortAndShuffle(_Reader):
     """The indices of the records, sorted by field `sort_by_field_idx` (1; -1: unsorted).
 
@@ -138,18 +139,18 @@ class SortAndShuffle(_Reader):
         run = self.GetSingleArgument("shuffle_size", 1)
         cursor, dataset = self.opened()
         n = len(dataset.columns)
-        enforce(-1 <= field < n, f"There is no field {field} to sort by.")
-        enforce(n > 0, "There are no columns.")
-        enforce(batch > 0 and run > 0, "batch_size and shuffle_size must be at least 1.")
+        require(-1 <= field < n, f"There is no field {field} to sort by.")
+        require(n > 0, "There are no columns.")
+        require(batch > 0 and run > 0, "batch_size and shuffle_size must be at least 1.")
         size = len(dataset.columns[max(field, 0)])
         order = list(range(size))
         if field >= 0:
-            enforce(
+            require(
                 cursor.fields.domains[field] == 0,
                 f"Field {field} is part of a list, not of the records.",
             )
             keys = self.integers(field + 1, INT32)
-            enforce(len(keys) >= size, f"Field {field} must have one number per record.")
+            require(len(keys) >= size, f"Field {field} must have one number per record.")
             order.sort(key=keys.__getitem__)
         run = batch * min(run, size // batch)
         start = 0
@@ -162,7 +163,7 @@ class SortAndShuffle(_Reader):
         self.put(0, torch.tensor(placed, dtype=torch.int64))
 
 
-@register_operator("ReadRandomBatch")
+@register_operator("ReadRandomBatch", inputs="1-*", outputs="1-*", gradient="undefined")
 class ReadRandomBatch(_Reader):
     """Read the next `batch_size` (1) records in the order of SortAndShuffle.
 
@@ -179,12 +180,12 @@ class ReadRandomBatch(_Reader):
     def _read(self, cursor: TreeCursor) -> None:
         columns = self.columns(3)
         fields = cursor.fields
-        enforce(
+        require(
             len(columns) == len(fields.names),
             f"There are {len(columns)} columns, but {len(fields.names)} fields.",
         )
         order, table = self.integers(1, INT64), self.x(2, INT64)
-        enforce(table.dim() == 2, "The offsets must have two dimensions.")
+        require(table.dim() == 2, "The offsets must have two dimensions.")
         count = self.batch_size()
         start = cursor.offsets[0] if cursor.offsets else 0
         at = start
@@ -193,7 +194,7 @@ class ReadRandomBatch(_Reader):
         if self.GetSingleArgument("loop_over", False) and at >= len(order):
             start = at = 0
         chosen = order[at : at + count]
-        enforce(
+        require(
             all(0 <= one < table.size(0) - 1 for one in chosen)
             and fields.n_domains <= table.size(1),
             "The offsets have no row for one of the records.",
@@ -202,7 +203,7 @@ class ReadRandomBatch(_Reader):
         for column, domain in zip(columns, fields.domains, strict=True):
             offsets = table[:, domain].tolist()
             parts = [(offsets[one], offsets[one + 1] - offsets[one]) for one in chosen]
-            enforce(
+            require(
                 all(min(first, n) >= 0 and first + n <= len(column) for first, n in parts),
                 "The offsets are out of range of a column.",
             )
@@ -211,7 +212,7 @@ class ReadRandomBatch(_Reader):
         cursor.offsets = [start + count]
 
 
-@register_operator("CheckDatasetConsistency")
+@register_operator("CheckDatasetConsistency", inputs="1-*", outputs="0", gradient="undefined")
 class CheckDatasetConsistency(OfColumns):
     """No output. Raises EnforceNotMet: lengths do not match the rows of `fields`."""
 
@@ -223,13 +224,13 @@ class CheckDatasetConsistency(OfColumns):
         fields = self._fields
         dataset = Dataset(fields, self.columns())
         for name, column, domain in zip(fields.names, dataset.columns, fields.domains, strict=True):
-            enforce(
+            require(
                 len(column) == dataset.limits[domain],
                 f"Field {name!r} has {len(column)} rows, others of its domain have "
                 f"{dataset.limits[domain]}.",
             )
         sizes = dataset.sizes([0] * fields.n_domains, dataset.limits[0])
-        enforce(
+        require(
             sizes == dataset.limits,
             f"The lengths add up to {sizes} rows per domain, but there are {dataset.limits}.",
         )

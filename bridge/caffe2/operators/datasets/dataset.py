@@ -8,8 +8,7 @@ TreeCursor, caffe2/operators/dataset_ops.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
-from bridge.caffe2.operators.base.checks import INT32
-from bridge.caffe2.operators.base.torch_operator import enforce
+from bridge.caffe2.operators.base.checks import INT32, require
 from bridge.caffe2.operators.datasets.columns import Column
 
 TYPE_CHECKING = False
@@ -30,7 +29,7 @@ class Dataset:
     """
 
     def __init__(self, fields: Fields, columns: list[Column]) -> None:
-        enforce(
+        require(
             len(columns) == len(fields.names),
             f"There are {len(columns)} columns, but {len(fields.names)} fields.",
         )
@@ -50,9 +49,9 @@ class Dataset:
         name = self.fields.names[field]
         if not len(column.items):
             return []
-        enforce(column.dtype in INT32, f"Field {name!r}, lengths, must be int32.")
+        require(column.dtype in INT32, f"Field {name!r}, lengths, must be int32.")
         found: list[int] = column.items.tolist()
-        enforce(min(found) >= 0, f"Field {name!r}, lengths, must not be negative.")
+        require(min(found) >= 0, f"Field {name!r}, lengths, must not be negative.")
         return found
 
     def sizes(self, offsets: Sequence[int], count: int) -> list[int]:
@@ -61,16 +60,16 @@ class Dataset:
         Raises EnforceNotMet: the offsets are beyond the end, or the lengths beyond the rows.
         """
         n = self.fields.n_domains
-        enforce(
+        require(
             len(offsets) == n, f"The cursor has {len(offsets)} offsets, but there are {n} domains."
         )
-        enforce(offsets[0] <= self.limits[0], "The cursor is beyond the end of the records.")
+        require(offsets[0] <= self.limits[0], "The cursor is beyond the end of the records.")
         sizes = [min(self.limits[0] - offsets[0], count)]
         for domain, lengths in enumerate(self.lengths, 1):
             parent = self.fields.domains[self.fields.lengths[domain - 1]]
             start = offsets[parent]
             size = sum(lengths[start : start + sizes[parent]])
-            enforce(
+            require(
                 offsets[domain] + size <= self.limits[domain],
                 f"Field {self.fields.names[self.fields.lengths[domain - 1]]!r} exceeds "
                 f"the {self.limits[domain]} rows of its domain.",

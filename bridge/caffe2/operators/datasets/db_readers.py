@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import threading
 
+import torch
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
@@ -17,8 +19,8 @@ from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.object_messages import tensor_of
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.files.databases import open_reader
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.datasets.blobs_queue import BlobsQueue
 from bridge.caffe2.operators.datasets.columns import Column, column_of, put_column
 
@@ -44,13 +46,13 @@ class FileReader(DBReader):
     """
 
     def __init__(self, db_type: str, path: str, shards: int = 1, shard: int = 0) -> None:
-        enforce(0 <= shard < shards, f"There is no shard {shard} of {shards}.")
+        require(0 <= shard < shards, f"There is no shard {shard} of {shards}.")
         self.db_type, self.path = db_type, path
         self._source = db_type, path, shards, shard
         self._lock = threading.Lock()
         self._values = _values(*self._source)
         self._next: bytes | None = next(self._values, None)
-        enforce(self._next is not None, f"{path!r} has no record for shard {shard} of {shards}.")
+        require(self._next is not None, f"{path!r} has no record for shard {shard} of {shards}.")
 
     def read(self) -> bytes:
         """Return the next value."""
@@ -86,16 +88,15 @@ class QueueReader(DBReader):
         """Return the next value. Raises EnforceNotMet: the queue is closed, or a timeout."""
         blobs = [Blob() for _ in range(self._queue.n_blobs)]
         done = self._queue.read(blobs, self._timeout)
-        enforce(done, "No record arrived from the queue in time, or the queue is closed.")
+        require(done, "No record arrived from the queue in time, or the queue is closed.")
         blob = blobs[self._place]
         if blob.IsType(c10.string):
-            found: bytes = blob.Get(c10.string)
-            return found
-        enforce(
+            return blob.Get(c10.string)
+        require(
             blob.IsType(c10.tensor), "The blob in the queue holds neither a string nor a tensor."
         )
         items = blob.Get(c10.tensor).data(c10.string)
-        enforce(len(items) > 0, "The tensor in the queue is empty.")
+        require(len(items) > 0, "The tensor in the queue is empty.")
         return bytes(items[0])
 
 
@@ -103,7 +104,7 @@ for _class in (DBReader, FileReader, QueueReader):
     TypeMeta.Register(_class)
 
 
-@register_operator("CreateDB", ("cpu", "cuda"))
+@register_operator("CreateDB", ("cpu", "cuda"), inputs="0", outputs="1", gradient="none")
 class CreateDB(TorchOperator):
     """Create a reader of the database `db` of type `db_type` (leveldb, which is not available).
 
@@ -112,7 +113,7 @@ class CreateDB(TorchOperator):
 
     def RunOnDevice(self) -> None:
         path = self.GetSingleArgument("db", "")
-        enforce(bool(path), "The argument db, the path of the database, is missing.")
+        require(bool(path), "The argument db, the path of the database, is missing.")
         reader = FileReader(
             self.GetSingleArgument("db_type", "leveldb"),
             path,
@@ -122,7 +123,7 @@ class CreateDB(TorchOperator):
         self.OutputBlob(0).Reset(reader)
 
 
-@register_operator("CreateBlobsQueueDB")
+@register_operator("CreateBlobsQueueDB", inputs="1", outputs="1", gradient="undefined")
 class CreateBlobsQueueDB(TorchOperator):
     """Create a reader of blob number `value_blob_index` (-1) of the queue in input 0.
 
@@ -132,12 +133,14 @@ class CreateBlobsQueueDB(TorchOperator):
     def RunOnDevice(self) -> None:
         queue = self.Input(0, BlobsQueue)
         place = self.GetSingleArgument("value_blob_index", -1)
-        enforce(0 <= place < queue.n_blobs, f"The queue has no blob {place}.")
+        require(0 <= place < queue.n_blobs, f"The queue has no blob {place}.")
         timeout = self.GetSingleArgument("timeout_secs", 0.0)
         self.OutputBlob(0).Reset(QueueReader(queue, place, timeout))
 
 
-@register_operator("TensorProtosDBInput", ("cpu", "cuda"))
+@register_operator(
+    "TensorProtosDBInput", ("cpu", "cuda"), inputs="1", outputs="1-*", gradient="none"
+)
 class TensorProtosDBInput(TorchOperator):
     """The tensors of the next record of a reader, or of `batch_size` records, stacked.
 
@@ -147,7 +150,7 @@ class TensorProtosDBInput(TorchOperator):
     def RunOnDevice(self) -> None:
         reader = self._reader()
         batch = self.GetSingleArgument("batch_size", 0)
-        enforce(batch >= 0, f"batch_size must not be negative: {batch}.")
+        require(batch >= 0, f"batch_size must not be negative: {batch}.")
         items = [self._record(reader) for _ in range(batch or 1)]
         columns = [_stacked(list(one)) for one in zip(*items, strict=True)]
         for o, column in enumerate(columns):
@@ -158,14 +161,13 @@ class TensorProtosDBInput(TorchOperator):
     def _reader(self) -> DBReader:
         for kind in (FileReader, QueueReader):
             if self.InputIsType(0, kind):
-                reader: DBReader = self.Input(0, kind)
-                return reader
+                return self.Input(0, kind)
         raise EnforceNotMet("Input 0 is not a reader of a database; use CreateDB to create one.")
 
     def _record(self, reader: DBReader) -> list[Column]:
         """Return the tensors of a record, each as one row."""
         protos = caffe2_pb2().TensorProtos.FromString(reader.read()).protos
-        enforce(
+        require(
             len(protos) == self.OutputSize(),
             f"A record has {len(protos)} tensors, but there are {self.OutputSize()} outputs.",
         )
@@ -181,7 +183,7 @@ class TensorProtosDBInput(TorchOperator):
 def _stacked(rows: list[Column]) -> Column:
     first = rows[0]
     for row in rows:
-        enforce(
+        require(
             row.dtype is first.dtype and row.sizes == first.sizes,
             f"Tensors of {row.dtype} of sizes {list(row.sizes[1:])} do not match those of "
             f"{first.dtype} of sizes {list(first.sizes[1:])}.",

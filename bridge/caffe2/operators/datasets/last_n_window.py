@@ -10,7 +10,7 @@ from bridge import c10
 from bridge.caffe2.blobs.objects import Mutex
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.torch_operator import enforce
+from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.datasets.append import GROWTH, write_rows
 from bridge.caffe2.operators.datasets.columns import Column, column_of
 from bridge.caffe2.operators.datasets.cursor_operators import OfColumns
@@ -33,7 +33,13 @@ def blank_rows(like: Column, count: int) -> Column:
     return column_of(tensor, "blank")
 
 
-@register_operator("LastNWindowCollector")
+@register_operator(
+    "LastNWindowCollector",
+    inputs="3-5",
+    outputs="2-3",
+    inplace="0>0!,1>1!,4>2!",
+    gradient="undefined",
+)
 class LastNWindowCollector(OfColumns):
     """Keep the last `num_to_collect` rows in a ring.
 
@@ -46,7 +52,7 @@ class LastNWindowCollector(OfColumns):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._most = self.GetSingleArgument("num_to_collect", -1)
-        enforce(self._most > 0, f"num_to_collect must be at least 1, not {self._most}.")
+        require(self._most > 0, f"num_to_collect must be at least 1, not {self._most}.")
 
     def RunOnDevice(self) -> None:
         if self.InputSize() > 3:
@@ -60,14 +66,14 @@ class LastNWindowCollector(OfColumns):
         old = ring.size(0) if ring.numel() else 0
         if old:
             now = column_of(ring, "Input 0")
-            enforce(
+            require(
                 now.dtype is given.dtype and now.sizes[1:] == given.sizes[1:],
                 f"Rows of {given.dtype} of sizes {list(given.sizes[1:])} do not match rows of "
                 f"{now.dtype} of sizes {list(now.sizes[1:])}.",
             )
         place = self._number(1, c10.int32)
         visited = self._number(4, c10.int64) if self.OutputSize() > 2 else 0
-        enforce(
+        require(
             visited >= 0, f"Input 4, the number of rows received, must not be negative: {visited}."
         )
         visited = (visited if old else 0) + len(given)
@@ -75,7 +81,7 @@ class LastNWindowCollector(OfColumns):
         size = max(old, min(self._most, old + kept))
         place = place if old else 0
         if kept:
-            enforce(
+            require(
                 0 <= place < size,
                 f"Input 1, the next row, is {place}, out of range for a ring of {size} rows.",
             )
@@ -85,11 +91,11 @@ class LastNWindowCollector(OfColumns):
 
     def _number(self, i: int, dtype: c10.TypeMeta) -> int:
         tensor = self.Input(i)
-        enforce(
+        require(
             tensor.dtype() is dtype and tensor.numel() == 1,
             f"Input {i} must be one number of type {dtype}.",
         )
-        enforce(i != 1 or tensor.dim() == 0, f"Input {i} must have no dimensions.")
+        require(i != 1 or tensor.dim() == 0, f"Input {i} must have no dimensions.")
         return int(tensor.data(dtype)[0])
 
     def _write(self, given: Column, kept: int, place: int, size: int, old: int) -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import threading
 from collections import deque
 
+import torch
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.blobs.strings import Strings
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,17 +73,17 @@ class RebatchingQueue:
 TypeMeta.Register(RebatchingQueue)
 
 
-@register_operator("CreateRebatchingQueue")
+@register_operator("CreateRebatchingQueue", inputs="0", outputs="1", gradient="none")
 class CreateRebatchingQueue(TorchOperator):
     """Create a queue of `capacity` (1) rows of `num_blobs` (1) tensors."""
 
     def RunOnDevice(self) -> None:
         capacity, n = self.GetSingleArgument("capacity", 1), self.GetSingleArgument("num_blobs", 1)
-        enforce(capacity > 0 and n >= 0, f"The capacity and the tensors cannot be {capacity}, {n}.")
+        require(capacity > 0 and n >= 0, f"The capacity and the tensors cannot be {capacity}, {n}.")
         self.OutputBlob(0).Reset(RebatchingQueue(capacity, n))
 
 
-@register_operator("EnqueueRebatchingQueue")
+@register_operator("EnqueueRebatchingQueue", inputs="2-*", outputs="0", gradient="none")
 class EnqueueRebatchingQueue(TorchOperator):
     """Add the inputs after the queue as a row, with `enqueue_batch` each of their rows.
 
@@ -93,19 +95,19 @@ class EnqueueRebatchingQueue(TorchOperator):
     def RunOnDevice(self) -> bool:
         queue = self.Input(0, RebatchingQueue)
         inputs = [_values(self.Input(i)) for i in range(1, self.InputSize())]
-        enforce(
+        require(
             len(inputs) == queue.n_blobs,
             f"The queue has {queue.n_blobs} tensors per row, and {len(inputs)} are given.",
         )
         if not self.GetSingleArgument("enqueue_batch", False):
             return bool(queue.put([tuple(one.clone() for one in inputs)]))
         sizes = {tuple(one.shape)[:1] for one in inputs}
-        enforce(len(sizes) == 1 and () not in sizes, f"The inputs have {sorted(sizes)} rows.")
+        require(len(sizes) == 1 and () not in sizes, f"The inputs have {sorted(sizes)} rows.")
         count = next(iter(sizes))[0]
         return bool(queue.put([tuple(one[i].clone() for one in inputs) for i in range(count)]))
 
 
-@register_operator("DequeueRebatchingQueue")
+@register_operator("DequeueRebatchingQueue", inputs="1", outputs="1-*", gradient="none")
 class DequeueRebatchingQueue(TorchOperator):
     """Take `num_elements` (1) rows, each output the tensors of one kind with a new dimension.
 
@@ -117,7 +119,7 @@ class DequeueRebatchingQueue(TorchOperator):
 
     def RunOnDevice(self) -> bool:
         queue = self.Input(0, RebatchingQueue)
-        enforce(
+        require(
             self.OutputSize() == queue.n_blobs,
             f"The queue has {queue.n_blobs} tensors per row, and there are {self.OutputSize()} "
             "outputs.",
@@ -127,7 +129,7 @@ class DequeueRebatchingQueue(TorchOperator):
             return False
         for o, several in enumerate(zip(*rows, strict=True)):
             shapes = {tuple(one.shape) for one in several}
-            enforce(len(shapes) == 1, f"Rows have the sizes {sorted(shapes)}.")
+            require(len(shapes) == 1, f"Rows have the sizes {sorted(shapes)}.")
             if isinstance(several[0], _Texts):
                 items = [item for one in several for item in one.items]
                 self.put_strings(o, [len(several), *several[0].shape], items)
@@ -136,7 +138,7 @@ class DequeueRebatchingQueue(TorchOperator):
         return True
 
 
-@register_operator("CloseRebatchingQueue")
+@register_operator("CloseRebatchingQueue", inputs="1", outputs="0", gradient="none")
 class CloseRebatchingQueue(TorchOperator):
     """Close the queue: nobody waits for it from now on."""
 

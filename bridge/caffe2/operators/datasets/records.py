@@ -6,12 +6,14 @@ Follows caffe2/operators/dataset_ops.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.datasets.columns import Column, column_of, joined, put_column
 from bridge.caffe2.operators.datasets.cursor_operators import OfColumns
 from bridge.caffe2.operators.datasets.dataset import Dataset
@@ -48,7 +50,7 @@ for _class in (Record, Records, TensorVector):
     TypeMeta.Register(_class)
 
 
-@register_operator("PackRecords")
+@register_operator("PackRecords", inputs="1-*", outputs="1", gradient="undefined")
 class PackRecords(OfColumns):
     """Pack the columns of `fields` into a 1-d tensor with one Record per row.
 
@@ -69,7 +71,7 @@ class PackRecords(OfColumns):
             self.put_objects(0, [len(records)], records, TypeMeta.Make(Record))
 
 
-@register_operator("UnPackRecords")
+@register_operator("UnPackRecords", inputs="1-*", outputs="1-*", gradient="undefined")
 class UnPackRecords(OfColumns):
     """The columns packed by PackRecords.
 
@@ -79,17 +81,17 @@ class UnPackRecords(OfColumns):
     def RunOnDevice(self) -> None:
         records = self._records()
         prototypes = self.columns(1)
-        enforce(
+        require(
             bool(records) or bool(prototypes),
             "Without records, the columns must be given by prototypes.",
         )
         columns = prototypes or list(records[0])
         n = len(self.GetRepeatedArgument("fields"))
-        enforce(
+        require(
             len(columns) == n and self.OutputSize() == n,
             f"There are {len(columns)} columns, but {n} fields and {self.OutputSize()} outputs.",
         )
-        enforce(all(len(one) == n for one in records), f"Each record must have {n} columns.")
+        require(all(len(one) == n for one in records), f"Each record must have {n} columns.")
         unpacked = [
             joined([column.rows(0, 0), *[record[k] for record in records]])
             for k, column in enumerate(columns)
@@ -103,15 +105,15 @@ class UnPackRecords(OfColumns):
         if dtype == TypeMeta.Make(Record):
             found: list[Any] = [one.columns for one in given.data(dtype)[:]]
         elif dtype == TypeMeta.Make(Records):
-            enforce(given.numel() == 1, f"Input 0 must have one element, not {given.numel()}.")
+            require(given.numel() == 1, f"Input 0 must have one element, not {given.numel()}.")
             found = [one.columns for one in given.data(dtype)[0].records or []]
         else:
             raise EnforceTypeError(f"Input 0 must hold records, not elements of {dtype}.")
-        enforce(None not in found, "A record has no columns.")
+        require(None not in found, "A record has no columns.")
         return found
 
 
-@register_operator("CreateTensorVector")
+@register_operator("CreateTensorVector", inputs="0", outputs="1", gradient="undefined")
 class CreateTensorVector(TorchOperator):
     """Create an empty list of tensors."""
 
@@ -119,7 +121,7 @@ class CreateTensorVector(TorchOperator):
         self.OutputBlob(0).Reset(TensorVector())
 
 
-@register_operator("TensorVectorSize")
+@register_operator("TensorVectorSize", inputs="1", outputs="1", gradient="undefined")
 class TensorVectorSize(TorchOperator):
     """The number of tensors in a list, int32."""
 
@@ -127,17 +129,19 @@ class TensorVectorSize(TorchOperator):
         self.put_value(0, len(self.Input(0, TensorVector).columns), c10.int32)
 
 
-@register_operator("ConcatTensorVector")
+@register_operator("ConcatTensorVector", inputs="1", outputs="1", gradient="undefined")
 class ConcatTensorVector(OfColumns):
     """The concatenated rows of the tensors in a list."""
 
     def RunOnDevice(self) -> None:
         columns = self.Input(0, TensorVector).columns
-        enforce(bool(columns), "The list of tensors must not be empty.")
+        require(bool(columns), "The list of tensors must not be empty.")
         put_column(self, 0, joined(columns))
 
 
-@register_operator("CollectTensor")
+@register_operator(
+    "CollectTensor", inputs="2n", outputs="1-*", inplace="0>0*!", gradient="undefined"
+)
 class CollectTensor(OfColumns):
     """Sample the received tensors uniformly, at most `num_to_collect` of them.
 
@@ -150,18 +154,18 @@ class CollectTensor(OfColumns):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._most = self.GetSingleArgument("num_to_collect", -1)
-        enforce(self._most > 0, f"num_to_collect must be at least 1, not {self._most}.")
+        require(self._most > 0, f"num_to_collect must be at least 1, not {self._most}.")
 
     def RunOnDevice(self) -> None:
         n = self.OutputSize()
-        enforce(
+        require(
             self.InputSize() == 2 * n, f"There are {n} lists, but {self.InputSize() - n} tensors."
         )
         lists = [self.Input(i, TensorVector).columns for i in range(n)]
         given = [column_of(self.Input(n + i), f"Input {n + i}") for i in range(n)]
         place = self._visited
         if place >= self._most:
-            enforce(
+            require(
                 all(len(one) == self._most for one in lists),
                 f"The lists have {[len(one) for one in lists]} tensors, not {self._most} each.",
             )

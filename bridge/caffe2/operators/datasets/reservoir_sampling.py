@@ -6,12 +6,14 @@ Follows caffe2/operators/reservoir_sampling.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+
 from bridge import c10
 from bridge.caffe2.blobs.objects import Map, Mutex
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["ReservoirSampling"]
 
 
-@register_operator("ReservoirSampling")
+@register_operator(
+    "ReservoirSampling",
+    inputs="4|7",
+    outputs="2|4",
+    inplace="0>0!,1>1!,5>2!,6>3!",
+    gradient="undefined",
+)
 class ReservoirSampling(TorchOperator):
     """Keep `num_to_collect` rows of all data, each as likely as the others.
 
@@ -55,18 +63,18 @@ class ReservoirSampling(TorchOperator):
         output.mutable_data(kind)[:] = [item for row in rows for item in row]
 
     def _collect(self, data: Any, most: int) -> None:
-        enforce(most > 0, f"num_to_collect is positive, not {most}.")
+        require(most > 0, f"num_to_collect is positive, not {most}.")
         sizes = list(data.sizes())
-        enforce(len(sizes) >= 1, "The data have at least one dimension.")
+        require(len(sizes) >= 1, "The data have at least one dimension.")
         reservoir = self.Input(0)
         is_new = not reservoir.storage_initialized() or not reservoir.numel()
         seen = self.Input(1)
-        enforce(seen.numel() == 1, "The number of rows seen is one int64.")
+        require(seen.numel() == 1, "The number of rows seen is one int64.")
         count = 0 if is_new else int(self.x(1, (c10.int64,)).reshape(-1)[0])
         fits = is_new or (
             list(reservoir.sizes())[1:] == sizes[1:] and reservoir.dtype() == data.dtype()
         )
-        enforce(fits, f"The data of sizes {sizes} do not fit the reservoir.")
+        require(fits, f"The data of sizes {sizes} do not fit the reservoir.")
         rows = [] if is_new else self._rows(reservoir)
         ids = self.integers(4, (c10.int64,)) if self.InputSize() > 4 else None
         places = self.Input(5, Map) if ids is not None else None

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import threading
 
+import torch
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ class TextFileReader:
             with open(path, "rb") as file:
                 for line in file:
                     fields = line.removesuffix(b"\n").split(b"\t")
-                    enforce(
+                    require(
                         len(fields) == len(self.types),
                         f"A line of {path!r} has {len(fields)} fields, not {len(self.types)}: "
                         f"{line[:80]!r}.",
@@ -55,7 +57,7 @@ class TextFileReader:
 TypeMeta.Register(TextFileReader)
 
 
-@register_operator("CreateTextFileReader")
+@register_operator("CreateTextFileReader", inputs="0", outputs="1", gradient="none")
 class CreateTextFileReader(TorchOperator):
     """Create a reader of the file `filename`, `num_passes` (1) times.
 
@@ -66,8 +68,8 @@ class CreateTextFileReader(TorchOperator):
     def RunOnDevice(self) -> None:
         path = self.GetSingleArgument("filename", "")
         types = self.GetRepeatedArgument("field_types", [0])
-        enforce(bool(types), "field_types must not be empty.")
-        enforce(all(one in _TYPES for one in types), f"Fields are FLOAT or STRING, not {types}.")
+        require(bool(types), "field_types must not be empty.")
+        require(all(one in _TYPES for one in types), f"Fields are FLOAT or STRING, not {types}.")
         try:
             with open(path, "rb"):
                 pass
@@ -78,7 +80,7 @@ class CreateTextFileReader(TorchOperator):
         )
 
 
-@register_operator("TextFileReaderRead")
+@register_operator("TextFileReaderRead", inputs="1", outputs="1-*", gradient="none")
 class TextFileReaderRead(TorchOperator):
     """Read up to `batch_size` (1) rows; each output has one field of all of them, (rows,).
 
@@ -89,7 +91,7 @@ class TextFileReaderRead(TorchOperator):
 
     def RunOnDevice(self) -> None:
         reader = self.Input(0, TextFileReader)
-        enforce(
+        require(
             self.OutputSize() == len(reader.types),
             f"There are {len(reader.types)} fields and {self.OutputSize()} outputs.",
         )

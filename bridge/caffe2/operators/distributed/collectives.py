@@ -10,12 +10,13 @@ from __future__ import annotations
 from zlib import crc32
 
 import numpy as np
+import torch
 
 from bridge import c10
 from bridge.caffe2.execution.blob_table import find_or_create
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.distributed.common_worlds import DEVICES, CommonWorld
 from bridge.caffe2.operators.distributed.store_handlers import timeout_of
 
@@ -85,7 +86,7 @@ class CollectiveOperator(TorchOperator):
         with world.group(type(self).__name__) as group:
             world.finish(group.allreduce([extremes], options), timeout)
         most, least, last, first = extremes.tolist()
-        enforce(
+        require(
             most == -least and last == -first,
             f"All processes have blobs of one size and type: they have from {-least} to {most} "
             f"elements, and process {world.rank} has {n} of {x.dtype}. Nothing was sent.",
@@ -98,18 +99,18 @@ class CollectiveOperator(TorchOperator):
         Raises EnforceNotMet: they differ, their elements cannot be added, or there are not as many
         outputs.
         """
-        enforce(n > 0 and self.OutputSize() >= n, f"{n} tensors need {n} outputs, the same blobs.")
+        require(n > 0 and self.OutputSize() >= n, f"{n} tensors need {n} outputs, the same blobs.")
         inputs = [self.x(i) for i in range(1, n + 1)]
         first = inputs[0]
         for i, x in enumerate(inputs, 1):
             dtype = self.Input(i).dtype()
-            enforce(
+            require(
                 x.dtype == first.dtype and x.shape == first.shape,
                 f"All inputs have one type and size; input {i} has {x.dtype} {list(x.shape)}, "
                 f"input 1 {first.dtype} {list(first.shape)}.",
             )
             if added:
-                enforce(dtype in _ADDED, f"Elements of type {dtype.name} are not added.")
+                require(dtype in _ADDED, f"Elements of type {dtype.name} are not added.")
         outputs = []
         for i, x in enumerate(inputs):
             out = self.out(i, self.Input(i + 1).sizes(), self.Input(i + 1).dtype())
@@ -137,7 +138,9 @@ def as_bytes(x: torch.Tensor) -> torch.Tensor:
     return x.view(-1).view(torch.uint8)
 
 
-@register_operator("Allreduce", devices=DEVICES)
+@register_operator(
+    "Allreduce", devices=DEVICES, inputs="2-*", outputs="1-*", inplace="1>0*!", gradient="undefined"
+)
 class Allreduce(CollectiveOperator):
     """Set all inputs after the common world to the sum of all of them in all processes."""
 
@@ -155,7 +158,7 @@ class Allreduce(CollectiveOperator):
             _copy_from_first(tensors)
 
 
-@register_operator("Reduce", devices=DEVICES)
+@register_operator("Reduce", devices=DEVICES, inputs="2", outputs="1", gradient="undefined")
 class Reduce(CollectiveOperator):
     """Set the output in process `root` (0) to the sum of input 1 in all; elsewhere it is unset."""
 
@@ -163,7 +166,7 @@ class Reduce(CollectiveOperator):
         """Add up in a copy: the input stays as it is, also where torch needs it as work space."""
         root = root_of(self, world)
         x, dtype = self.x(1), self.Input(1).dtype()
-        enforce(dtype in _ADDED, f"Elements of type {dtype.name} are not added.")
+        require(dtype in _ADDED, f"Elements of type {dtype.name} are not added.")
         total = x.clone().view(-1)
         options = self.options("ReduceOptions", timeout)
         options.rootRank = root
@@ -175,7 +178,9 @@ class Reduce(CollectiveOperator):
             self.put(0, total.view(x.shape))
 
 
-@register_operator("Broadcast", devices=DEVICES)
+@register_operator(
+    "Broadcast", devices=DEVICES, inputs="2-*", outputs="1-*", inplace="1>0*!", gradient="undefined"
+)
 class Broadcast(CollectiveOperator):
     """Set all inputs after the common world to the first of them in process `root` (0).
 
@@ -197,7 +202,7 @@ class Broadcast(CollectiveOperator):
             _copy_from_first(tensors)
 
 
-@register_operator("Allgather", devices=DEVICES)
+@register_operator("Allgather", devices=DEVICES, inputs="2-*", outputs="1", gradient="undefined")
 class Allgather(CollectiveOperator):
     """Set the output, one dimension, to the inputs after the common world, of all processes.
 
@@ -209,7 +214,7 @@ class Allgather(CollectiveOperator):
         inputs = [self.x(i).reshape(-1) for i in range(1, self.InputSize())]
         first, dtype = inputs[0], self.Input(1).dtype()
         for one in inputs:
-            enforce(
+            require(
                 one.dtype == first.dtype and one.shape == first.shape,
                 "All inputs have one type and size.",
             )
@@ -222,7 +227,14 @@ class Allgather(CollectiveOperator):
                 world.finish(work, timeout)
 
 
-@register_operator("ReduceScatter", devices=DEVICES)
+@register_operator(
+    "ReduceScatter",
+    devices=DEVICES,
+    inputs="2-*",
+    outputs="1-*",
+    inplace="1>0*!",
+    gradient="undefined",
+)
 class ReduceScatter(CollectiveOperator):
     """Add up the inputs of all processes; each process receives a part of the sum.
 
@@ -235,14 +247,14 @@ class ReduceScatter(CollectiveOperator):
         n = self.InputSize() - 2
         counts = self.integers(n + 1, (c10.int32,))
         tensors = self.tensors(n)
-        enforce(
+        require(
             len(counts) == world.size and min(counts) >= 0 and sum(counts) == tensors[0].numel(),
             f"The last input has a number of elements for each of {world.size} processes, "
             f"{tensors[0].numel()} together, not {counts}.",
         )
         self.agree(world, tensors[0], timeout)
         with world.group("ReduceScatter") as group:
-            parts = _sum_into_first(tensors).split(counts)
+            parts = torch.split(_sum_into_first(tensors), counts)
             works = []
             for root, part in enumerate(parts):
                 if part.numel():
@@ -258,7 +270,7 @@ class ReduceScatter(CollectiveOperator):
                 other[: mine.numel()] = tensors[0][: mine.numel()]
 
 
-@register_operator("Barrier", devices=DEVICES)
+@register_operator("Barrier", devices=DEVICES, inputs="1", outputs="0-*", gradient="undefined")
 class Barrier(CollectiveOperator):
     """Wait until all processes are here."""
 
@@ -272,7 +284,7 @@ class Barrier(CollectiveOperator):
 def root_of(op: TorchOperator, world: CommonWorld) -> int:
     """Return the argument `root` (0). Raises EnforceNotMet: there is no such process."""
     root: int = op.GetSingleArgument("root", 0)
-    enforce(
+    require(
         0 <= root < world.size, f"The argument root is from 0 to below {world.size}, not {root}."
     )
     return root

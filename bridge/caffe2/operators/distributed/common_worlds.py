@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+import torch
+
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.distributed.store_handlers import (
     StoreHandler,
     require_distributed,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["DEVICES", "CommonWorld"]
 
 DEVICES = ("cpu", "cuda")
+_distributed: Any = torch.distributed  # which does not export its stores to type checkers
 _ENGINES = ("", "GLOO", "NCCL")
 
 
@@ -63,7 +66,7 @@ class CommonWorld:
         # The n-th world of that name here meets the n-th of the others.
         key = f"{self.name}/times/{self.rank}"
         count = self.store.add(key, 1)
-        store = torch.distributed.PrefixStore(f"{self.name}/{count}", self.store)
+        store = _distributed.PrefixStore(f"{self.name}/{count}", self.store)
         try:
             self._group = self._new_group(store)
         except Exception as cause:
@@ -143,13 +146,12 @@ class CommonWorld:
             work.wait(timeout)
 
     def _new_group(self, store: Any) -> Any:
-        distributed = torch.distributed
         assert self.timeout is not None
         if self.engine == "NCCL":
-            options = distributed.ProcessGroupNCCL.Options()
+            options = _distributed.ProcessGroupNCCL.Options()
             options._timeout = self.timeout + timedelta(minutes=10)  # ours comes first
-            return distributed.ProcessGroupNCCL(store, self.rank, self.size, options)
-        group = distributed.ProcessGroupGloo
+            return _distributed.ProcessGroupNCCL(store, self.rank, self.size, options)
+        group = _distributed.ProcessGroupGloo
         if not self.interface:
             return group(store, self.rank, self.size, self.timeout)
         options = group._Options()
@@ -172,7 +174,9 @@ def _first_line(error: Exception) -> str:
     return line.partition(". This is typically")[0].rstrip(". ")
 
 
-@register_operator("CreateCommonWorld", devices=DEVICES)
+@register_operator(
+    "CreateCommonWorld", devices=DEVICES, inputs="0-1", outputs="1", gradient="undefined"
+)
 class CreateCommonWorld(TorchOperator):
     """Create a common world of `size` processes, of which this one is `rank`.
 
@@ -188,18 +192,18 @@ class CreateCommonWorld(TorchOperator):
 
     def RunOnDevice(self) -> None:
         size, rank = self.GetSingleArgument("size", 0), self.GetSingleArgument("rank", 0)
-        enforce(size > 0, f"The argument size is 1 or more, the number of processes, not {size}.")
-        enforce(0 <= rank < size, f"The argument rank is from 0 to below {size}, not {rank}.")
+        require(size > 0, f"The argument size is 1 or more, the number of processes, not {size}.")
+        require(0 <= rank < size, f"The argument rank is from 0 to below {size}, not {rank}.")
         engine = self._definition.engine
-        enforce(engine in _ENGINES, f"The engine is GLOO or NCCL, not {engine!r}.")
+        require(engine in _ENGINES, f"The engine is GLOO or NCCL, not {engine!r}.")
         transport = self.GetSingleArgument("transport", "tcp")
-        enforce(transport == "tcp", f"The transport is 'tcp', not {transport!r}.")
+        require(transport == "tcp", f"The transport is 'tcp', not {transport!r}.")
         require_distributed()
         if self.InputSize():
             store = self.Input(0, StoreHandler).store
         else:
-            enforce(size == 1, f"{size} processes need a store to meet in, as input 0.")
-            store = torch.distributed.HashStore()
+            require(size == 1, f"{size} processes need a store to meet in, as input 0.")
+            store = _distributed.HashStore()
         world = CommonWorld(
             store,
             self._definition.name or self._definition.outputs[0],
@@ -213,7 +217,9 @@ class CreateCommonWorld(TorchOperator):
         self.OutputBlob(0).Reset(world)
 
 
-@register_operator("CloneCommonWorld", devices=DEVICES)
+@register_operator(
+    "CloneCommonWorld", devices=DEVICES, inputs="1", outputs="1", gradient="undefined"
+)
 class CloneCommonWorld(TorchOperator):
     """Create a common world of the processes of another, with connections of its own.
 
@@ -227,7 +233,14 @@ class CloneCommonWorld(TorchOperator):
         self.OutputBlob(0).Reset(self.Input(0, CommonWorld).clone(name))
 
 
-@register_operator("DestroyCommonWorld", devices=DEVICES)
+@register_operator(
+    "DestroyCommonWorld",
+    devices=DEVICES,
+    inputs="1",
+    outputs="1",
+    inplace="0>0!",
+    gradient="undefined",
+)
 class DestroyCommonWorld(TorchOperator):
     """Close the connections of a common world. What waits for this process elsewhere fails."""
 

@@ -7,15 +7,13 @@ Follows caffe2/contrib/nccl, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.c10 import int64
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__ = ["gathered", "scattered", "total"]
 
@@ -79,7 +77,14 @@ class _Collective(TorchOperator):
         raise NotImplementedError
 
 
-@register_operator("NCCLAllreduce", devices=("cuda",))
+@register_operator(
+    "NCCLAllreduce",
+    devices=("cuda",),
+    inputs="1-16",
+    outputs="1-16",
+    inplace="0>0*",
+    gradient="undefined",
+)
 class NCCLAllreduce(_Collective):
     """The sum of the inputs, on each device."""
 
@@ -88,7 +93,14 @@ class NCCLAllreduce(_Collective):
         return [found.to(x.device, copy=True) for x in xs]
 
 
-@register_operator("NCCLBroadcast", devices=("cuda",))
+@register_operator(
+    "NCCLBroadcast",
+    devices=("cuda",),
+    inputs="1-16",
+    outputs="1-16",
+    inplace="0>0*!",
+    gradient="undefined",
+)
 class NCCLBroadcast(_Collective):
     """The input `root`, on each device."""
 
@@ -97,7 +109,14 @@ class NCCLBroadcast(_Collective):
         return [xs[self.root].to(x.device, copy=True) for x in xs]
 
 
-@register_operator("NCCLReduce", devices=("cuda",))
+@register_operator(
+    "NCCLReduce",
+    devices=("cuda",),
+    inputs="1-16",
+    outputs="1",
+    inplace="0>0,1>0,2>0,3>0,4>0,5>0",
+    gradient="undefined",
+)
 class NCCLReduce(_Collective):
     """The sum of the inputs, on the device of the input `root`."""
 
@@ -105,7 +124,9 @@ class NCCLReduce(_Collective):
         return [total(xs, self.root)]
 
 
-@register_operator("NCCLAllGather", devices=("cuda",))
+@register_operator(
+    "NCCLAllGather", devices=("cuda",), inputs="1-16", outputs="1-16", gradient="undefined"
+)
 class NCCLAllGather(_Collective):
     """All inputs stacked, on each device."""
 
@@ -113,7 +134,9 @@ class NCCLAllGather(_Collective):
         return gathered(xs)
 
 
-@register_operator("NCCLReduceScatter", devices=("cuda",))
+@register_operator(
+    "NCCLReduceScatter", devices=("cuda",), inputs="1-16", outputs="1-16", gradient="undefined"
+)
 class NCCLReduceScatter(_Collective):
     """Row i of the sum of the inputs, on the device of input i."""
 
@@ -121,7 +144,7 @@ class NCCLReduceScatter(_Collective):
         return scattered(xs)
 
 
-@register_operator("GetGPUMemoryUsage", devices=("cuda",))
+@register_operator("GetGPUMemoryUsage", devices=("cuda",), inputs="0", outputs="1")
 class GetGPUMemoryUsage(TorchOperator):
     """Bytes that torch has allocated on each device: now, and at most so far; (2, devices)."""
 

@@ -6,12 +6,13 @@ Follows caffe2/operators/communicator_op.cc, PyTorch 1.8.1, which has their sche
 
 from __future__ import annotations
 
+import torch
+
 from bridge import c10
 from bridge.caffe2.base.data_types import ELEMENT_TYPES, NUMBERS
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import enforce
+from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.distributed.collectives import CollectiveOperator, as_bytes
 from bridge.caffe2.operators.distributed.common_worlds import DEVICES, CommonWorld
 
@@ -35,15 +36,14 @@ class _PointToPoint(CollectiveOperator):
         if self.InputSize() > i:
             (value,) = self.integers(i, (c10.int32, c10.int64))
             return value
-        number: int = self.GetSingleArgument(name, default)
-        return number
+        return self.GetSingleArgument(name, default)
 
     def header_device(self, world: CommonWorld) -> torch.device:
         """Return the device of the message before the elements."""
         return torch.device("cuda" if world.engine == "NCCL" else "cpu")
 
 
-@register_operator("SendTensor", devices=DEVICES)
+@register_operator("SendTensor", devices=DEVICES, inputs="2|4", outputs="0", gradient="undefined")
 class SendTensor(_PointToPoint):
     """Send input 1 to process `dst`, with the number `tag` (0); its sizes and type too.
 
@@ -54,7 +54,7 @@ class SendTensor(_PointToPoint):
         """Send the sizes, then the elements."""
         x, dtype = self.x(1), self.Input(1).dtype()
         dst, tag = self.number(2, "dst", _ANY), self.number(3, "tag", 0)
-        enforce(
+        require(
             0 <= dst < world.size and dst != world.rank,
             f"dst is the rank of another process, 0 to below {world.size}, not {dst}.",
         )
@@ -69,7 +69,14 @@ class SendTensor(_PointToPoint):
                 world.finish(group.send([as_bytes(x)], dst, tag), timeout)
 
 
-@register_operator("ReceiveTensor", devices=DEVICES)
+@register_operator(
+    "ReceiveTensor",
+    devices=DEVICES,
+    inputs="2|4",
+    outputs="3",
+    inplace="1>0!,2>1,3>2",
+    gradient="undefined",
+)
 class ReceiveTensor(_PointToPoint):
     """Receive a tensor from process `src` (-1: any) with the number `tag` (0).
 
@@ -80,7 +87,7 @@ class ReceiveTensor(_PointToPoint):
     def run(self, world: CommonWorld, timeout: timedelta | None) -> None:
         """Receive the sizes, then the elements."""
         src, tag = self.number(2, "src", _ANY), self.number(3, "tag", 0)
-        enforce(
+        require(
             _ANY <= src < world.size and src != world.rank,
             f"src is the rank of another process, 0 to below {world.size}, or -1, not {src}.",
         )

@@ -75,8 +75,7 @@ def _store_class() -> type:
         def get(self, key: str) -> bytes:
             """Return the value of a key, once it is set."""
             self.wait([key])
-            value: bytes = self._client.get(self._key(key))
-            return value
+            return self._client.get(self._key(key))
 
         def add(self, key: str, step: int) -> int:
             """Add to a counter; return its new value."""

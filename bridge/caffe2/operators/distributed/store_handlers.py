@@ -10,9 +10,10 @@ import os
 from datetime import timedelta
 from urllib.parse import quote
 
+import torch
+
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,8 +39,7 @@ class StoreHandler:
     def get(self, key: str, timeout: timedelta) -> bytes:
         """Return the value of a key, once some process has set it. Raises as `wait`."""
         self.wait([key], timeout)
-        value: bytes = self.store.get(key)
-        return value
+        return self.store.get(key)
 
     def add(self, key: str, step: int) -> int:
         """Add to the counter at `key`, which starts at 0; return its new value. It is atomic."""
@@ -69,10 +69,11 @@ TypeMeta.Register(StoreHandler)
 def file_store(path: str, prefix: str) -> StoreHandler:
     """Return a store in a file of the folder `path`, which is made if it is not there."""
     require_distributed()
+    distributed: Any = torch.distributed  # which does not export its stores to type checkers
     os.makedirs(path, exist_ok=True)
     file = os.path.join(path, f"store-{quote(prefix, safe='')}")
     # Without the number of processes torch does not remove the file when one of them ends.
-    return StoreHandler(torch.distributed.FileStore(file, -1), f"the store {file}")
+    return StoreHandler(distributed.FileStore(file, -1), f"the store {file}")
 
 
 def require_distributed() -> None:

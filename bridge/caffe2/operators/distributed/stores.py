@@ -9,9 +9,9 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.blobs.deserialize import deserialize
 from bridge.caffe2.blobs.serialize import serialize
-from bridge.caffe2.definitions.schemas import declare_schema
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.distributed.redis_store import redis_store
 from bridge.caffe2.operators.distributed.store_handlers import (
     StoreHandler,
@@ -21,10 +21,8 @@ from bridge.caffe2.operators.distributed.store_handlers import (
 
 __all__: list[str] = []
 
-declare_schema("RedisStoreHandlerCreate", "0:1:")  # the recorded Caffe2 was built without Redis
 
-
-@register_operator("FileStoreHandlerCreate", ("cpu", "cuda"))
+@register_operator("FileStoreHandlerCreate", ("cpu", "cuda"), inputs="0", outputs="1")
 class FileStoreHandlerCreate(TorchOperator):
     """Create a store in the folder `path`, which all processes see.
 
@@ -36,11 +34,15 @@ class FileStoreHandlerCreate(TorchOperator):
 
     def RunOnDevice(self) -> None:
         path = self.GetSingleArgument("path", "")
-        enforce(bool(path), "The argument path is missing, a folder that all processes see.")
+        require(bool(path), "The argument path is missing, a folder that all processes see.")
         self.OutputBlob(0).Reset(file_store(path, self.GetSingleArgument("prefix", "")))
 
 
-@register_operator("RedisStoreHandlerCreate")
+@register_operator(
+    "RedisStoreHandlerCreate",
+    inputs="0",
+    outputs="1",
+)
 class RedisStoreHandlerCreate(TorchOperator):
     """Create a store on the Redis server at `host`, `port`, whose keys begin with `prefix` ("")."""
 
@@ -48,8 +50,8 @@ class RedisStoreHandlerCreate(TorchOperator):
 
     def RunOnDevice(self) -> None:
         host, port = self.GetSingleArgument("host", ""), self.GetSingleArgument("port", 0)
-        enforce(bool(host), "The argument host is missing, the name of the Redis server.")
-        enforce(port > 0, "The argument port is missing, that of the Redis server.")
+        require(bool(host), "The argument host is missing, the name of the Redis server.")
+        require(port > 0, "The argument port is missing, that of the Redis server.")
         self.OutputBlob(0).Reset(redis_store(host, port, self.GetSingleArgument("prefix", "")))
 
 
@@ -61,8 +63,7 @@ class _OfStore(TorchOperator):
     @property
     def handler(self) -> StoreHandler:
         """The store."""
-        found: StoreHandler = self.Input(0, StoreHandler)
-        return found
+        return self.Input(0, StoreHandler)
 
     def key(self, blob: str) -> str:
         """Return the argument `blob_name`, by default the name of the blob itself."""
@@ -70,7 +71,7 @@ class _OfStore(TorchOperator):
         return name or blob
 
 
-@register_operator("StoreSet")
+@register_operator("StoreSet", inputs="2", outputs="0")
 class StoreSet(_OfStore):
     """Set the key `blob_name` (the blob's name) to what input 1 holds."""
 
@@ -79,7 +80,7 @@ class StoreSet(_OfStore):
         self.handler.set(self.key(name), serialize(self.InputBlob(1), name, "StoreSet", name))
 
 
-@register_operator("StoreGet")
+@register_operator("StoreGet", inputs="1", outputs="1")
 class StoreGet(_OfStore):
     """Set the output to what the key `blob_name` (the output's name) has, once it is set.
 
@@ -92,18 +93,18 @@ class StoreGet(_OfStore):
         deserialize(self.OutputBlob(0), data, f"The key {key!r}", "StoreGet")
 
 
-@register_operator("StoreAdd")
+@register_operator("StoreAdd", inputs="1", outputs="1")
 class StoreAdd(_OfStore):
     """Add `add_value` (1) to the counter `blob_name`; the output is its new value, an int64."""
 
     def RunOnDevice(self) -> None:
         name = self.GetSingleArgument("blob_name", "")
-        enforce(bool(name), "The argument blob_name is missing, the key of the counter.")
+        require(bool(name), "The argument blob_name is missing, the key of the counter.")
         step = self.GetSingleArgument("add_value", 1)
         self.put_value(0, self.handler.add(name, step), c10.int64)
 
 
-@register_operator("StoreWait")
+@register_operator("StoreWait", inputs="1-2", outputs="0")
 class StoreWait(_OfStore):
     """Wait until all keys are set: the strings of input 1, or the argument `blob_names`.
 
@@ -113,6 +114,6 @@ class StoreWait(_OfStore):
     def RunOnDevice(self) -> None:
         names = self.GetRepeatedArgument("blob_names", ())
         if self.InputSize() > 1:
-            enforce(not names, "The names are input 1 or the argument blob_names, not both.")
+            require(not names, "The names are input 1 or the argument blob_names, not both.")
             names = [name.decode() for name in self.strings(1)]
         self.handler.wait(list(names), timeout_of(self))

@@ -11,7 +11,7 @@ from bridge.caffe2.operators.base.torch_operator import TorchOperator
 __all__: list[str] = []
 
 
-@register_operator("Accumulate", ("cpu", "cuda"))
+@register_operator("Accumulate", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined")
 class Accumulate(TorchOperator):
     """Input 0 plus `gamma` (1) times the output's former elements, if it has as many.
 

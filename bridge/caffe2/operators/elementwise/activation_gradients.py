@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, require, shaped_like
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.elementwise.activations import (
     GELU_CUBIC,
     GELU_SLOPE,
@@ -22,8 +24,6 @@ from bridge.caffe2.operators.elementwise.activations import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []

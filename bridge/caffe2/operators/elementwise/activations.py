@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.kernels import Few
 from bridge.caffe2.operators.base.checks import FLOATS, require
-from bridge.caffe2.operators.base.extremes import clamped
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.elementwise import few_elements
-from bridge.caffe2.operators.elementwise.few_elements import are_few
+from bridge.caffe2.operators.elementwise import small_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
@@ -30,19 +29,15 @@ GELU_SLOPE = math.sqrt(2 / math.pi)  # in the approximation by tanh
 GELU_CUBIC = 0.044715
 
 
-@operator("Relu", inplace="0>0", gradient="ReluGradient o0 g0 > 0")
+@operator(
+    "Relu",
+    inplace="0>0",
+    gradient="ReluGradient o0 g0 > 0",
+    kernel=Few(small_kernels.relu, alike=True),
+)
 def relu(x: Tensor, *, out: Out = None) -> Tensor:
     """y = max(x, 0)."""
-    if are_few(out, x):
-        return few_elements.relu(x, out, x.numel())
     return torch.relu(x) if out is None else torch.clamp_min(x, 0, out=out)
-
-
-@operator("ReluN", inplace="0>0", gradient="ReluNGradient o0 g0 > 0")
-def relu_n(x: Tensor, *, n: float = 6.0, out: Out = None) -> Tensor:
-    """y = min(max(x, 0), n)."""
-    require(n > 0, "n is positive", n)
-    return clamped(x, 0, n, out)
 
 
 @operator("LeakyRelu", inplace="0>0", gradient="LeakyReluGradient o0 g0 > 0")
@@ -78,12 +73,6 @@ def selu(
 def sigmoid(x: Tensor, *, out: Out = None) -> Tensor:
     """y = 1 / (1 + exp(-x))."""
     return torch.sigmoid(x, out=out)
-
-
-@operator("HardSigmoid", inplace="0>0", gradient="HardSigmoidGradient o0 g0 > 0")
-def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5, out: Out = None) -> Tensor:
-    """y = alpha * x + beta, clamped to [0, 1]."""
-    return clamped(x * alpha + beta, 0, 1, out)
 
 
 @operator("Tanh", inplace="0>0", gradient="TanhGradient o0 g0 > 0")

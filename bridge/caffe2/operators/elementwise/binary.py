@@ -7,9 +7,17 @@ set. Follows caffe2/operators/elementwise_ops.h and elementwise_ops_utils.cc, Py
 
 from __future__ import annotations
 
+import math
+
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.kernels import FEW, recordable
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import (
     BOOL,
     NUMBERS,
@@ -18,25 +26,18 @@ from bridge.caffe2.operators.base.checks import (
     has_values,
     require,
 )
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.elementwise.few_elements import (
-    KERNELS,
-    KERNELS_PER_CHANNEL,
-    are_few,
-    planes_of,
-)
+from bridge.caffe2.operators.elementwise import small_kernels
 from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import InPlace, Out
 
 __all__: list[str] = []
 
+_MOST_PER_CHANNEL = 1 << 16  # elements; for more, torch's wider vectors win
 _DISCRETE = (c10.int32, c10.int64, c10.bool)
 
 
@@ -71,9 +72,58 @@ def _matched(
     return b
 
 
+_KERNELS = {
+    "add": (small_kernels.add, small_kernels.add_per_channel),
+    "sub": (small_kernels.subtract, None),
+    "mul": (small_kernels.multiply, small_kernels.multiply_per_channel),
+}
+
+
+def _kernel_of(function: str) -> Any:
+    """Return the kernel of a torch function: for few elements, or one value per channel."""
+    if function not in _KERNELS:
+        return None
+    plain, planar = _KERNELS[function]
+    by_element = recordable(plain)
+    by_channel = None if planar is None else recordable(planar)
+
+    def kernel(
+        a: Tensor,
+        b: Tensor,
+        *,
+        broadcast: Broadcast,
+        in_place: InPlace | None = None,
+        out: Out = None,
+    ) -> Out:
+        other = _matched(a, b, broadcast, in_place)
+        if out is None or out.shape != a.shape or not other.is_contiguous():
+            return None
+        if other.shape == a.shape:
+            return by_element(out, a, other, a.numel()) if a.numel() <= FEW else None
+        planes = _planes_of(a, other)
+        return None if by_channel is None or planes is None else by_channel(out, a, other, *planes)
+
+    return kernel
+
+
+def _planes_of(x: Tensor, b: Tensor) -> tuple[int, int, int] | None:
+    """Return the numbers of images, channels and elements of a plane, if `b` has one per channel.
+
+    None: it has not, or torch's wider vectors win.
+    """
+    if b.dim() > x.dim() or b.numel() < 2:
+        return None
+    before = x.dim() - b.dim()
+    channels = [before + i for i, size in enumerate(b.shape) if size != 1]
+    if len(channels) != 1 or x.shape[channels[0]] != b.numel():
+        return None
+    at = channels[0]
+    planes = math.prod(x.shape[:at]), x.shape[at], math.prod(x.shape[at + 1 :])
+    return planes if planes[2] >= 16 and x.numel() <= _MOST_PER_CHANNEL else None
+
+
 def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
     """Declare the torch function `function` of two tensors as the operator `name`."""
-    kernel, per_channel = KERNELS.get(function), KERNELS_PER_CHANNEL.get(function)
 
     def compute(
         a: Tensor,
@@ -83,22 +133,30 @@ def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
         in_place: InPlace | None = None,
         out: Out = None,
     ) -> Tensor:
-        other = _matched(a, b, broadcast, in_place)
-        if kernel is not None and are_few(out, a, other):
-            return kernel(a, other, out, a.numel())
-        if per_channel is not None and (planes := planes_of(out, a, other)) is not None:
-            return per_channel(a, other, out, *planes)
-        result: Tensor = getattr(torch, function)(a, other, out=out)
-        return result
+        return getattr(torch, function)(a, _matched(a, b, broadcast, in_place), out=out)
 
     compute.__doc__ = f"torch.{function} of each pair of elements."
     compute.__name__ = compute.__qualname__ = function
-    operator(name, types=types, **declaration)(compute)
+    operator(name, types=types, kernel=_kernel_of(function), **declaration)(compute)
 
 
 _declare("Add", "add", NUMBERS, inplace="0>0,1>0", gradient="AddGradient g0 i0 i1 > 0 1")
 _declare("Sub", "sub", NUMBERS, inplace="0>0,1>0", gradient="SubGradient g0 i0 i1 > 0 1")
-_declare("Mul", "mul", NUMBERS, inplace="0>0,1>0")
+
+
+def _times_gradient(maker: GradientMaker) -> None:
+    maker.enforce(
+        not maker.I(0) == maker.I(1) == maker.O(0),
+        "needs the values of its inputs, so it cannot work in place of both",
+    )
+    add_pattern("$Gradient g0 i0 i1 > 0 1", maker)
+    for written, other in ((0, 1), (1, 0)):
+        if maker.I(written) == maker.O(0) != maker.I(other):
+            # Caffe2 computes one from the product, which overwrote the other factor.
+            maker.set_gradient(other, None)
+
+
+_declare("Mul", "mul", NUMBERS, inplace="0>0,1>0", gradient=_times_gradient)
 
 for _name, _function, _types in (
     ("And", "logical_and", BOOL),
@@ -146,7 +204,51 @@ def div(
     return torch.div(a, other, rounding_mode="trunc", out=out)
 
 
-@operator("Pow", inplace="0>0,1>0")
+def _power_gradient(maker: GradientMaker) -> None:
+    if not maker.has_argument("exponent"):
+        _power_of_two_gradient(maker)
+        return
+    exponent = maker.argument("exponent", 0.0)
+    in_place = maker.I(0) == maker.O(0)
+    maker.enforce(not in_place or exponent != 0, "needs its input if the exponent is 0")
+    # x ** (e - 1), or y ** (1 - 1 / e) if y = x ** e overwrote x.
+    less = 1 - 1 / exponent if in_place else exponent - 1
+    x, dx, dy = maker.I(0), maker.GI(0), maker.GO(0)
+    power = dx if dx != dy else f"{dx}_autogen_power"  # in place, dx and dy are one blob
+    maker.add("Pow", [x], [power], {"exponent": less}, copied=False)
+    maker.add("Mul", [power, dy], [dx], copied=False)
+    maker.add("Scale", [dx], [dx], {"scale": exponent}, copied=False)
+
+
+def _power_of_two_gradient(maker: GradientMaker) -> None:
+    """Pow with two inputs, x ** e; e may be broadcast: e * x ** (e - 1) and log(x) * x ** e."""
+    x, e, y, dy = maker.I(0), maker.I(1), maker.O(0), maker.GO(0)
+    maker.enforce(y not in (x, e), "needs both inputs, so it cannot work in place")
+    dx, de = maker.GI(0), maker.GI(1)
+    is_broadcast = maker.argument("broadcast", 0)
+    places = {
+        "axis": maker.argument("axis", -1),
+        "axis_str": maker.argument("axis_str", ""),
+        "order": maker.argument("order", "NCHW"),
+    }
+    broadcast = {"broadcast": 1, **places} if is_broadcast else {}
+    before_sum = de + "_autogen_pre_red"
+    for op_type, inputs, output, arguments in (
+        ("ConstantFill", [e], de, {"value": 1.0}),
+        ("Sub", [e, de], de, {}),
+        ("Pow", [x, de], dx, broadcast),
+        ("Mul", [dx, dy], dx, {}),
+        ("Mul", [dx, e], dx, broadcast),
+        ("Log", [x], before_sum, {}),
+        ("Mul", [before_sum, y], before_sum, {}),
+        ("Mul", [before_sum, dy], before_sum if is_broadcast else de, {}),
+    ):
+        maker.add(op_type, inputs, [output], arguments, copied=False)
+    if is_broadcast:
+        maker.add("SumReduceLike", [before_sum, e], [de], places, copied=False)
+
+
+@operator("Pow", inplace="0>0,1>0", gradient=_power_gradient)
 def pow_(
     a: Tensor,
     b: Tensor | None = None,
@@ -159,6 +261,7 @@ def pow_(
     """A ** `exponent`, or A ** B, where B broadcasts only with `broadcast`."""
     if b is None:
         require(exponent is not None, "there is the argument exponent, or an input 1")
+        assert exponent is not None
         return torch.pow(a, exponent, out=out)
     if not broadcast.is_set:
         require(a.shape == b.shape, "A and B have the same sizes, unless broadcast is set", a, b)

@@ -9,6 +9,9 @@ from __future__ import annotations
 import contextlib
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import (
     NUMBERS,
@@ -16,13 +19,10 @@ from bridge.caffe2.operators.base.checks import (
     has_values,
     require,
 )
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.c10.errors import EnforceTypeError
-from bridge.caffe2.base.data_types import type_of_argument
+from bridge.caffe2.base.data_types import number_of_argument, type_of_argument
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.gradients.maker import GradientMaker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments, Out
 
@@ -50,7 +51,15 @@ class Target:
         return cls(c10.float32 if to is None else type_of_argument(to, "to"))
 
 
-@operator("Cast", types=_CAST)
+def _cast_gradient(maker: GradientMaker) -> None:
+    maker.enforce(maker.has_argument("from_type"), "needs argument 'from_type', to cast back")
+    to = number_of_argument(maker.argument("to", None), "to")
+    back = number_of_argument(maker.argument("from_type", None), "from_type")
+    arguments = {"to": back, "from_type": to}
+    maker.add("Cast", [maker.GO(0)], [maker.GI(0)], arguments, copied=False)
+
+
+@operator("Cast", types=_CAST, gradient=_cast_gradient)
 def cast(x: Tensor, *, target: Target, out: Out = None) -> Any:
     """X converted to the type `to`, a number or a name; rounded towards zero, as in C.
 

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import (
     FLOATS,
@@ -12,13 +15,10 @@ from bridge.caffe2.operators.base.checks import (
     require,
     require_range,
 )
-from bridge.caffe2.operators.base.extremes import clamped
-from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.gradients import clamped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
@@ -65,6 +65,19 @@ def replace_nan(x: Tensor, *, value: float = 0.0, out: Out = None) -> Tensor:
 def scale_(x: Tensor, *, scale: float = 1.0, out: Out = None) -> Tensor:
     """Each element times `scale`."""
     return torch.mul(x, scale, out=out)
+
+
+@operator("HardSigmoid", inplace="0>0", gradient="HardSigmoidGradient o0 g0 > 0")
+def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5, out: Out = None) -> Tensor:
+    """y = alpha * x + beta, clamped to [0, 1]."""
+    return clamped(x * alpha + beta, 0, 1, out)
+
+
+@operator("ReluN", inplace="0>0", gradient="ReluNGradient o0 g0 > 0")
+def relu_n(x: Tensor, *, n: float = 6.0, out: Out = None) -> Tensor:
+    """y = min(max(x, 0), n)."""
+    require(n > 0, "n is positive", n)
+    return clamped(x, 0, n, out)
 
 
 @operator("Clip", inplace="0>0", gradient="ClipGradient o0 g0 > 0")

@@ -8,13 +8,13 @@ Follows caffe2/operators/elementwise_ops.h and elementwise_ops_utils.cc, PyTorch
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.operators.base.checks import require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Arguments
 
 __all__ = ["Broadcast", "aligned", "axis_of"]

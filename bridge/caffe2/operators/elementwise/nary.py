@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require
 from bridge.caffe2.operators.base.gradients import gradient_alone
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import InPlace, Out
 
 __all__: list[str] = []
@@ -43,7 +44,12 @@ def _total(xs: tuple[Tensor, ...], out: Out) -> Tensor:
     return total
 
 
-@operator("Sum", inplace="0>0", types=NUMBERS, inputs="1-*")
+def _passed_on(maker: GradientMaker) -> None:
+    for i in range(len(maker.op.input)):
+        maker.set_gradient(i, maker.GO(0))
+
+
+@operator("Sum", inplace="0>0", types=NUMBERS, inputs="1-*", gradient=_passed_on)
 def sum_(*xs: Tensor, out: Out = None) -> Tensor:
     """The sum of the inputs."""
     return _total(xs, out)
@@ -90,7 +96,14 @@ def min_(*xs: Tensor, out: Out = None) -> Tensor:
     return _extreme(xs, False, out)
 
 
-@operator("WeightedSum", inplace="0>0", inputs="2n")
+def _weighted_sum_gradient(maker: GradientMaker) -> None:
+    count = len(maker.op.input)
+    wanted = [*range(0, count, 2), *(range(1, count, 2) if maker.argument("grad_on_w", 0) else ())]
+    inputs = [maker.GO(0), *maker.op.input]
+    maker.add("WeightedSumGradient", inputs, [maker.GI(i) for i in wanted])
+
+
+@operator("WeightedSum", inplace="0>0", inputs="2n", gradient=_weighted_sum_gradient)
 def weighted_sum(*xs: Tensor, in_place: InPlace | None = None, out: Out = None) -> Tensor:
     """The sum of inputs 0, 2, ... times the weights in inputs 1, 3, ..."""
     values, weights = xs[::2], xs[1::2]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+from torch import Tensor
 
 from bridge import c10
 from bridge.c10 import TypeMeta
@@ -17,8 +18,6 @@ from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes, room
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments, Out, TargetDevice
 

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments
 
@@ -88,5 +88,4 @@ def room(sizes: list[int], dtype: Any, device: Any, out: Tensor | None) -> Tenso
     """
     if out is not None and list(out.shape) == list(sizes):
         return out
-    made: Tensor = torch.empty(sizes, dtype=dtype, device=device)
-    return made
+    return torch.empty(sizes, dtype=dtype, device=device)

@@ -7,6 +7,8 @@ import math
 from array import array
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from bridge import c10
 from bridge.c10 import TypeMeta
@@ -15,14 +17,11 @@ from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.blobs.strings import as_bytes
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments, TargetDevice
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INTS, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes, room
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments, Out, RandomGenerator, TargetDevice
 

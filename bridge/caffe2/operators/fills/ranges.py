@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import positions_in_segments, segment_ids
-from bridge.caffe2.operators.base.torch_operator import enforce
 from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out, TargetDevice
 
 __all__: list[str] = []
@@ -53,7 +52,7 @@ def range_of(first: Tensor, second: Tensor | None = None, third: Tensor | None =
         require(x.numel() == 1, "the inputs have one element each", x)
     numbers = [x.item() for x in given]
     start, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (*numbers, 1)[:3]
-    enforce(step != 0, "Step size cannot be 0.")
+    require(step != 0, "Step size cannot be 0.")
     quotient = (stop - start) / step
     n = max(math.ceil(quotient), 0)
     if not first.dtype.is_floating_point:

@@ -6,22 +6,34 @@ Caffe2 has them for CUDA only. Follows deform_conv_op.cu in caffe2/operators, Py
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.images.convolution import ConvolutionWindows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import OutputCount
     from bridge.caffe2.operators.base.windows import Window
 
 __all__: list[str] = []
 
 
-@operator("DeformConv")
+def _deformable_gradient(maker: GradientMaker) -> None:
+    no_bias = len(maker.op.input) == 3
+    add_pattern(
+        "$Gradient{no_bias=1} i0 i1 i2 g0 > 1 2 0"
+        if no_bias
+        else "$Gradient i0 i1 i2 g0 > 1 2 3 0",
+        maker,
+    )
+
+
+@operator("DeformConv", gradient=_deformable_gradient)
 def deform_conv(
     x: Tensor,
     offset: Tensor,

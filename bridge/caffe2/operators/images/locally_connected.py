@@ -5,22 +5,23 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.windows import (
     Window,
     Windows,
     added_up,
     by_rank,
+    convolution_gradient,
     wanted_gradients,
     windows_of,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import OutputCount
 
 __all__: list[str] = []
@@ -55,7 +56,7 @@ def _operands(
     return window, cut, w.reshape(places, w.shape[rank], x.shape[1], elements)
 
 
-@by_rank("LC")
+@by_rank("LC", gradient=convolution_gradient)
 def locally_connected(
     x: Tensor,
     filter: Tensor,

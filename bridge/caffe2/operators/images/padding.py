@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+from torch.nn import functional
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
-from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.windows import NOTSET, Windows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Arguments
 
 __all__: list[str] = []
@@ -46,8 +47,7 @@ class Padding(Windows):
         """Return an image (N, C, H, W) with padding, of `value` if it is constant."""
         require(x.dim() == 4, "X has 4 dimensions", x)
         if self.mode == "constant":
-            found: Tensor = torch.constant_pad_nd(x, self.sides, value)
-            return found
+            return torch.constant_pad_nd(x, self.sides, value)
         if self.mode == "reflect":
             height, width = x.shape[2:]
             require(

@@ -10,20 +10,21 @@ from __future__ import annotations
 import functools
 import math
 
+import torch
+from torch import Tensor
+from torch.nn import functional
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import LARGEST, image_order, require
-from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
-from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.windows import Window, Windows, added_up, by_rank, windows_of
 from bridge.caffe2.operators.images import pool_kernels as kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments, Out
 
@@ -90,15 +91,30 @@ def _is_native(x: Tensor, window: Window) -> bool:
     )
 
 
-@by_rank("MaxPool", gradient="$Gradient i0 o0 g0 > 0")
+def _fast_max(
+    x: Tensor, *, windows: PoolWindows, order: str = "NCHW", out: Out = None
+) -> Tensor | None:
+    window = _fast_windows(x, windows, order)
+    if window is None:
+        return None
+    return _max_by_kernel(x, _room(out, x, window), _dimensions(x, window))
+
+
+def _fast_windows(x: Tensor, windows: PoolWindows, order: str) -> Window | None:
+    """Return the windows that our own kernels pool several times as fast as torch, or None."""
+    if image_order(order) != "NCHW" or x.dim() > 4:
+        return None
+    x, window = _images(x, windows, "NCHW")
+    return None if _is_empty(x, window) or min(window.head) < 0 else window
+
+
+@by_rank("MaxPool", gradient="$Gradient i0 o0 g0 > 0", kernel=_fast_max)
 def max_pool(x: Tensor, *, windows: PoolWindows, order: str = "NCHW", out: Out = None) -> Tensor:
     """Y = the maximum of each window of X; see Windows."""
     order = image_order(order)
     x, window = _images(x, windows, order)
     if _is_empty(x, window):
         return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
-    if order == "NCHW" and _suits_kernels(x, window):
-        return _max_by_kernel(x, _room(out, x, window), _dimensions(x, window))
     wants_gradient = x.requires_grad and torch.is_grad_enabled()
     if wants_gradient and order == "NCHW" and _suits_kernels(x.detach(), window):
         return _max_with_gradient(x, window)
@@ -109,13 +125,12 @@ def max_pool(x: Tensor, *, windows: PoolWindows, order: str = "NCHW", out: Out =
 
 
 def _suits_kernels(x: Tensor, window: Window) -> bool:
-    """Return whether our own kernels pool `x`: on the CPU several times as fast as torch."""
+    """Return whether our own kernels pool `x`, whose gradient is wanted."""
     return takes_kernels(x) and x.dim() <= 4 and min(window.head) >= 0
 
 
 def _room(out: Out, x: Tensor, window: Window) -> Tensor:
-    found: Tensor = x.new_empty(*x.shape[:2], *window.sizes) if out is None else out
-    return found
+    return x.new_empty(*x.shape[:2], *window.sizes) if out is None else out
 
 
 def _dimensions(x: Tensor, window: Window) -> tuple[_Dimension, _Dimension]:
@@ -133,13 +148,12 @@ def _max_by_kernel(x: Tensor, y: Tensor, dimensions: tuple[_Dimension, _Dimensio
 
 @recordable
 def _max_with_gradient(x: Tensor, window: Window) -> Tensor:
-    found: Tensor = _max_function().apply(x, window)
-    return found
+    return _max_function().apply(x, window)
 
 
 @functools.cache
 def _max_function() -> Any:
-    class MaxPool(torch.autograd.Function):  # type: ignore[misc]
+    class MaxPool(torch.autograd.Function):
         """The maxima by a kernel; of equal ones each has the whole gradient, as in Caffe2."""
 
         @staticmethod
@@ -198,8 +212,7 @@ def _mean_by_kernel(
 def _native_max(x: Tensor, window: Window) -> Tensor:
     pool = getattr(torch, f"max_pool{x.dim() - 2}d")
     if _is_native(x, window):
-        found: Tensor = pool(x, window.kernel, window.stride, window.head)
-        return found
+        return pool(x, window.kernel, window.stride, window.head)
     found = pool(window.padded(x, _lowest(x)), window.kernel, window.stride)
     return found
 
@@ -218,7 +231,22 @@ def _spread(y: Tensor, rank: int) -> Tensor:
     return y[(...,) + (None,) * rank]
 
 
-@by_rank("AveragePool", gradient="$Gradient i0 o0 g0 > 0")
+def _fast_mean(
+    x: Tensor,
+    *,
+    windows: PoolWindows,
+    count_include_pad: int = 0,
+    order: str = "NCHW",
+    out: Out = None,
+) -> Tensor | None:
+    window = _fast_windows(x, windows, order)
+    if window is None:
+        return None
+    sizes = _dimensions(x, window)
+    return _mean_by_kernel(x, _room(out, x, window), sizes, bool(count_include_pad))
+
+
+@by_rank("AveragePool", gradient="$Gradient i0 o0 g0 > 0", kernel=_fast_mean)
 def average_pool(
     x: Tensor,
     *,
@@ -233,8 +261,6 @@ def average_pool(
     if _is_empty(x, window):
         return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
     whole = bool(count_include_pad)
-    if order == "NCHW" and _suits_kernels(x, window):
-        return _mean_by_kernel(x, _room(out, x, window), _dimensions(x, window), whole)
     rank = x.dim() - 2
     pool = getattr(torch if rank == 1 else functional, f"avg_pool{rank}d")
     if _is_native(x, window):
@@ -269,7 +295,9 @@ def lp_pool(x: Tensor, *, windows: PoolWindows, p: float = 2.0, order: str = "NC
         return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
     require(x.dim() == 4, "X has two spatial dimensions", x)
     powers = window.padded(torch.pow(x.abs(), p))
-    sums = functional.avg_pool2d(powers, window.kernel, window.stride, divisor_override=1)
+    sums = functional.avg_pool2d(
+        powers, list(window.kernel), list(window.stride), divisor_override=1
+    )
     return channels_last(torch.pow(sums, 1 / p), order)
 
 

@@ -6,14 +6,12 @@ Follows caffe2/operators/max_pool_with_index.cu, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, LARGEST, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.images.pooling import PoolWindows
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 

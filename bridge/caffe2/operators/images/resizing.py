@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.kernels import address_of, recordable
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
-from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.images import resize_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
@@ -74,16 +74,12 @@ def _sources(size: int, to: int, scale: float, like: Tensor) -> Tensor:
     """Return, for each of `to` indices, the index / `scale` below `size`, rounded down."""
     divisor = torch.full((), scale, dtype=torch.float32, device=like.device)
     where = torch.arange(to, dtype=torch.float32, device=like.device) / divisor
-    found: Tensor = where.long().clamp(max=size - 1)
-    return found
+    return where.long().clamp(max=size - 1)
 
 
-def _nearest(x: Tensor, scales: list[float], order: str, out: Out) -> Tensor:
+def _nearest(x: Tensor, scales: list[float], order: str) -> Tensor:
     """Return an image (N, C, ...) resized, in the order of the operator."""
     sizes = _grown(x.shape[2:], scales)
-    if order == "NCHW" and len(sizes) == 2 and takes_kernels(x):
-        room = x.new_empty(*x.shape[:2], *sizes) if out is None else out
-        return _by_kernel(x, room, sizes, scales)
     for d, (to, scale) in enumerate(zip(sizes, scales, strict=True), 2):
         if scale.is_integer():
             shape = (*x.shape[: d + 1], int(scale), *x.shape[d + 1 :])
@@ -110,7 +106,30 @@ def _added_back(dy: Tensor, x: Tensor, scales: list[float], order: str) -> Tenso
     return channels_last(dy, order)
 
 
-@operator("ResizeNearest", sized_by=("scales",), gradient="ResizeNearestGradient g0 i0 i1? > 0")
+def _resized_by_kernel(
+    x: Tensor,
+    scales: Tensor | None = None,
+    *,
+    height_scale: float = 1.0,
+    width_scale: float = 1.0,
+    order: str = "NCHW",
+    out: Out = None,
+) -> Tensor | None:
+    if image_order(order) != "NCHW":
+        return None
+    x = _image(x, "NCHW", 2)
+    factors = _scales(scales, height_scale, width_scale)
+    sizes = _grown(x.shape[2:], factors)
+    room = x.new_empty(*x.shape[:2], *sizes) if out is None else out
+    return _by_kernel(x, room, sizes, factors)
+
+
+@operator(
+    "ResizeNearest",
+    sized_by=("scales",),
+    gradient="ResizeNearestGradient g0 i0 i1? > 0",
+    kernel=_resized_by_kernel,
+)
 def resize_nearest(
     x: Tensor,
     scales: Tensor | None = None,
@@ -127,7 +146,7 @@ def resize_nearest(
     """
     order = image_order(order)
     x = _image(x, order, 2)
-    return _nearest(x, _scales(scales, height_scale, width_scale), order, out)
+    return _nearest(x, _scales(scales, height_scale, width_scale), order)
 
 
 @operator("ResizeNearest3D", gradient="ResizeNearest3DGradient g0 i0 > 0")
@@ -147,7 +166,7 @@ def resize_nearest_3d(
     order = image_order(order)
     require(order == "NCHW", "the order is NCHW", order)
     scales = _scales(None, temporal_scale, height_scale, width_scale, allowed=_SCALES_3D)
-    return _nearest(_image(x, order, 3), scales, order, out)
+    return _nearest(_image(x, order, 3), scales, order)
 
 
 @operator("ResizeNearestGradient", sized_by=("scales",))
@@ -201,7 +220,7 @@ def upsample_bilinear(
     sizes = _grown(x.shape[2:], _scales(scales, height_scale, width_scale))
     if not x.numel() or not min(sizes):
         return x.new_empty((*x.shape[:2], *sizes))
-    return torch._C._nn.upsample_bilinear2d(x, sizes, True, out=out)
+    return torch._C._nn.upsample_bilinear2d(x, sizes, True, out=out)  # type: ignore[call-arg]
 
 
 @operator("UpsampleBilinearGradient", sized_by=("scales",))
@@ -212,5 +231,4 @@ def upsample_bilinear_gradient(dy: Tensor, x: Tensor, scales: Tensor | None = No
     if not dy.numel():
         return torch.zeros_like(x)
     back = torch.ops.aten.upsample_bilinear2d_backward
-    found: Tensor = back(dy, list(dy.shape[2:]), list(x.shape), True)
-    return found
+    return back(dy, list(dy.shape[2:]), list(x.shape), True)

@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.windows import NOTSET, Windows, pair, wanted_gradients
+from bridge.caffe2.operators.base.windows import (
+    NOTSET,
+    Windows,
+    convolution_gradient,
+    pair,
+    wanted_gradients,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Arguments, OutputCount
 
 __all__: list[str] = []
@@ -81,7 +87,7 @@ def _operands(
     return x, w
 
 
-@operator("ConvTranspose")
+@operator("ConvTranspose", gradient=convolution_gradient)
 def conv_transpose(
     x: Tensor,
     filter: Tensor,

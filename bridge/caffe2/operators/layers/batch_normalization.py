@@ -5,7 +5,13 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.kernels import address_of, recordable, takes_kernels
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.buffers import first_buffer
 from bridge.caffe2.operators.base.channels import (
     channels_first,
@@ -13,15 +19,11 @@ from bridge.caffe2.operators.base.channels import (
     require_per_channel,
 )
 from bridge.caffe2.operators.base.checks import image_order, require
-from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.defined_mode import DefinedMode
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers import channel_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
 __all__: list[str] = []
@@ -33,7 +35,22 @@ def _vector(values: Tensor, x: Tensor, name: str) -> Tensor:
     return values if values.dim() == 1 else values.reshape(-1)
 
 
-@operator("SpatialBN", inplace="0>0,3>1!,4>2!,5>3", inputs="5|7", outputs="1|5")
+def _spatial_bn_gradient(maker: GradientMaker) -> None:
+    maker.enforce(maker.has_argument("is_test"), "needs argument 'is_test'")
+    is_test = maker.argument("is_test", 0)
+    expected = 1 if is_test else 5
+    maker.enforce(len(maker.op.input) == 5, "needs 5 inputs")
+    maker.enforce(len(maker.op.output) == expected, f"needs {expected} outputs")
+    add_pattern(f"$Gradient i0 i1 g0 {'i3 i4' if is_test else 'o3 o4'} > 0 1 2", maker)
+
+
+@operator(
+    "SpatialBN",
+    inplace="0>0,3>1!,4>2!,5>3",
+    inputs="5|7",
+    outputs="1|5",
+    gradient=_spatial_bn_gradient,
+)
 def spatial_bn(
     x: Tensor,
     scale: Tensor,

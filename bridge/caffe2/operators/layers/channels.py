@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.channels import along_channels, channel_sums
 from bridge.caffe2.operators.base.checks import axis_from_front, image_order, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import InPlace, Out
 
 __all__: list[str] = []
@@ -34,8 +35,7 @@ def _shuffled(x: Tensor, order: str, group: int, backwards: bool, out: Out) -> T
     if out is None:
         return turned.reshape(x.shape)
     out.view(turned.shape).copy_(turned)
-    found: Tensor = out
-    return found
+    return out
 
 
 @operator("ChannelShuffle", gradient="ChannelShuffleGradient g0 > 0")
@@ -52,7 +52,11 @@ def channel_shuffle_gradient(
     return _shuffled(dy, order, group, True, out)
 
 
-@operator("AffineChannel", inplace="0>0")
+@operator(
+    "AffineChannel",
+    inplace="0>0",
+    gradient=by_argument("is_learnable", 0, "$Gradient g0 i0 i1 > 0 1 2", "$Gradient g0 i1 > 0"),
+)
 def affine_channel(
     x: Tensor,
     scale: Tensor,
@@ -152,8 +156,7 @@ def elementwise_linear(
     if out is None:
         return torch.addcmul(b, rows, a).view(x.shape)
     torch.addcmul(b, rows, a, out=as_matrix(out, axis))
-    found: Tensor = out
-    return found
+    return out
 
 
 @operator("ElementwiseLinearGradient")

@@ -3,22 +3,30 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.buffers import first_buffer
 from bridge.caffe2.operators.base.checks import BOOL, FLOAT, require
 from bridge.caffe2.operators.base.defined_mode import DefinedMode
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out, OutputCount, RandomGenerator
 
 __all__: list[str] = []
 
 
-@operator("Dropout", inplace="0>0", outputs="1-2", effects=("random",))
+def _dropout_gradient(maker: GradientMaker) -> None:
+    maker.enforce(maker.has_argument("is_test"), "needs argument 'is_test'")
+    is_test = maker.argument("is_test", 0)
+    add_pattern("DropoutGrad g0 > 0" if is_test else "DropoutGrad g0 o1 > 0", maker)
+
+
+@operator("Dropout", inplace="0>0", outputs="1-2", effects=("random",), gradient=_dropout_gradient)
 def dropout(
     x: Tensor,
     *,

@@ -6,9 +6,11 @@ Follows caffe2/operators/h_softmax_op.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, INT64, require, require_range
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers.hierarchies import (
     TreeNode,
     paths_of,
@@ -20,7 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from torch import Tensor
 
 __all__: list[str] = []
 

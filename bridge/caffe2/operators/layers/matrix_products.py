@@ -5,19 +5,22 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.kernels import recordable
+from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import (
     axis_from_front,
     broadcast_sizes,
     require,
 )
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers import matrix_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
+    from typing import Any
 
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
@@ -52,10 +55,6 @@ def _connected(
     require(b.dim() == 1, "the bias has one dimension", b)
     require(weights.shape[1] == b.shape[0], "there is one bias per output", x, w, b)
     outer = x.shape[: axis_from_front(axis, x.dim())]
-    rows, depth, columns = (*matrix.shape, b.shape[0])
-    if not transposed and takes_kernels(x, w, b) and rows * depth * columns <= _SMALL:
-        y = x.new_empty((*outer, columns)) if out is None else out
-        return _by_kernel(x, w, b, y, rows, depth, columns)
     if out is not None:
         torch.addmm(b, matrix, weights, out=as_matrix(out, len(outer)))
         return out
@@ -65,7 +64,19 @@ def _connected(
 _by_kernel = recordable(matrix_kernels.fully_connected)
 
 
-@operator("FC", gradient="FCGradient i0 i1 g0 > 1 2 0")
+def _small(
+    x: Tensor, w: Tensor, b: Tensor, *, axis: int = 1, axis_w: int = 1, out: Out = None
+) -> Tensor | None:
+    matrix, weights = _matrices(x, w, axis, axis_w, False)
+    rows, depth, columns = *matrix.shape, weights.shape[1]
+    if rows * depth * columns > _SMALL or b.shape != (columns,):
+        return None
+    outer = x.shape[: axis_from_front(axis, x.dim())]
+    y = x.new_empty((*outer, columns)) if out is None else out
+    return _by_kernel(x, w, b, y, rows, depth, columns)
+
+
+@operator("FC", gradient="FCGradient i0 i1 g0 > 1 2 0", kernel=_small)
 def fc(
     x: Tensor, w: Tensor, b: Tensor, *, axis: int = 1, axis_w: int = 1, out: Out = None
 ) -> Tensor:
@@ -147,7 +158,31 @@ def fc_transposed_gradient(
     return _connected_gradient(x, w, dy, axis, axis_w, True, outputs, out)
 
 
-@operator("MatMul", types={"shape": None})
+def _product_gradient(maker: GradientMaker) -> None:
+    """C = op(A) op(B): the gradient of a factor is a product of the other one and of dC."""
+    maker.enforce(
+        maker.op.type == "MatMul" or not maker.argument("broadcast", 0),
+        "does not work with argument 'broadcast'",
+    )
+    trans_a, trans_b = maker.argument("trans_a", 0), maker.argument("trans_b", 0)
+    # dC is the second factor if A is transposed in C, or if B is not.
+    _factor(maker, 0, 1, bool(trans_a), (trans_b, 1) if trans_a else (0, not trans_b))
+    _factor(maker, 1, 0, not trans_b, (1, trans_a) if trans_b else (not trans_a, 0))
+
+
+def _factor(
+    maker: GradientMaker, factor: int, other: int, is_second: bool, transposed: tuple[Any, Any]
+) -> None:
+    inputs = [maker.I(other), maker.GO(0)] if is_second else [maker.GO(0), maker.I(other)]
+    flags = zip(("trans_a", "trans_b"), transposed, strict=True)
+    arguments = {name: 1 for name, flag in flags if flag}
+    if maker.op.type == "MatMul":
+        inputs.append(maker.I(factor))  # MatMul takes the shape of the result from it
+        arguments["axis_a" if is_second else "axis_b"] = 1
+    maker.add(maker.op.type, inputs, [maker.GI(factor)], arguments, copied=False)
+
+
+@operator("MatMul", types={"shape": None}, gradient=_product_gradient)
 def mat_mul(
     a: Tensor,
     b: Tensor,
@@ -183,7 +218,7 @@ def mat_mul(
     return torch.mm(left, right).view(result)
 
 
-@operator("BatchMatMul")
+@operator("BatchMatMul", gradient=_product_gradient)
 def batch_mat_mul(
     a: Tensor,
     b: Tensor,

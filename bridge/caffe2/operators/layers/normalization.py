@@ -6,20 +6,21 @@ As in Caffe2, the moments that are returned have no gradients.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.channels import (
     channels_first,
     channels_last,
     require_per_channel,
 )
 from bridge.caffe2.operators.base.checks import FLOATS, axis_from_front, image_order, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__ = ["group_norm", "instance_norm", "layer_norm", "rms_norm"]
@@ -48,9 +49,9 @@ def instance_norm(
     if not x.numel():
         return channels_last(torch.zeros_like(x), order), x.new_zeros(images), x.new_zeros(images)
     # Each channel of each image is a channel of its own, of one image.
-    factors = [one.reshape(1, -1).expand(images).reshape(-1) for one in (scale, bias)]
+    weight, offset = (one.reshape(1, -1).expand(images).reshape(-1) for one in (scale, bias))
     rows = x.reshape(1, images.numel(), -1)
-    y, mean, rstd = torch.native_batch_norm(rows, *factors, None, None, True, 0.0, epsilon)
+    y, mean, rstd = torch.native_batch_norm(rows, weight, offset, None, None, True, 0.0, epsilon)
     return channels_last(y.view(x.shape), order), mean.view(images), rstd.view(images)
 
 
@@ -83,7 +84,17 @@ def group_norm(
     return channels_last(y, order), mean.detach(), rstd.detach()
 
 
-@operator("LayerNorm", types=FLOATS, inputs="1|3")
+@operator(
+    "LayerNorm",
+    types=FLOATS,
+    inputs="1|3",
+    gradient=by_argument(
+        "elementwise_affine",
+        0,
+        "$Gradient g0 o0 o1 o2 i0 i1 > 0 1 2",
+        "$Gradient g0 o0 o1 o2 i0 > 0",
+    ),
+)
 @operator("C10LayerNorm_DontUseThisOpYet", types=FLOATS, inputs="1|3")
 def layer_norm(
     x: Tensor,
@@ -114,7 +125,7 @@ def layer_norm(
     if rows.shape[0] == 0 or rows.shape[1] == 0:
         deviation = x.new_full(moments, epsilon**0.5)
         return torch.empty_like(x), x.new_zeros(moments), deviation
-    y, mean, rstd = torch.native_layer_norm(rows, rows.shape[1:], *factors, epsilon)
+    y, mean, rstd = torch.native_layer_norm(rows, rows.shape[1:], factors[0], factors[1], epsilon)
     return y.view(x.shape), mean.view(moments), torch.reciprocal(rstd).view(moments)
 
 

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import FLOATS, axis_from_front, image_order, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 from bridge.caffe2.operators.layers.normalization import (
     group_norm,
@@ -14,10 +16,6 @@ from bridge.caffe2.operators.layers.normalization import (
     layer_norm,
     rms_norm,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 

@@ -7,16 +7,14 @@ The weights are rounded to float16; the products are float32.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.c10 import TypeMeta
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import FLOAT, axis_from_front
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import FLOAT, axis_from_front, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__ = ["PackedWeight"]
 
@@ -33,13 +31,13 @@ class PackedWeight:
 TypeMeta.Register(PackedWeight)
 
 
-@register_operator("FbGemmPack")
+@register_operator("FbGemmPack", inputs="1", outputs="1", inplace="0>0")
 class FbGemmPack(TorchOperator):
     """Pack the weights (N, K) of an FC for FbFCPacked."""
 
     def RunOnDevice(self) -> None:
         w = self.x(0, FLOAT)
-        enforce(w.dim() >= 1, f"The weights are (N, K), not {list(w.shape)}.")
+        require(w.dim() >= 1, f"The weights are (N, K), not {list(w.shape)}.")
         packed = PackedWeight(self._rounded(as_matrix(w, 1)))
         self.OutputBlob(0).Reset(packed)
 
@@ -48,7 +46,7 @@ class FbGemmPack(TorchOperator):
         return half.float().t().contiguous()
 
 
-@register_operator("FbGemmPackTranspose")
+@register_operator("FbGemmPackTranspose", inputs="1", outputs="1", inplace="0>0")
 class FbGemmPackTranspose(FbGemmPack):
     """Pack the transposed weights (K, N) of an FC for FbFCPacked."""
 
@@ -56,7 +54,7 @@ class FbGemmPackTranspose(FbGemmPack):
         return super()._rounded(w.t())
 
 
-@register_operator("FbFCPacked")
+@register_operator("FbFCPacked", inputs="3", outputs="1")
 class FbFCPacked(TorchOperator):
     """(X, packed weights, b) -> X W^T + b; the dimensions of X from `axis` (1) on are K.
 
@@ -66,10 +64,10 @@ class FbFCPacked(TorchOperator):
     def RunOnDevice(self) -> None:
         x, b = self.x(0, FLOAT), self.x(2, FLOAT)
         matrix = self.Input(1, PackedWeight).matrix
-        enforce(matrix is not None, "The weights were not packed.")
+        require(matrix is not None, "The weights were not packed.")
         axis = axis_from_front(self.GetSingleArgument("axis", 1), x.dim())
         rows = as_matrix(x, axis)
-        enforce(
+        require(
             rows.shape[1] == matrix.shape[0] and list(b.shape) == [matrix.shape[1]],
             f"Weights of sizes {list(matrix.shape)} do not fit X of sizes {list(x.shape)} and b of "
             f"sizes {list(b.shape)}.",

@@ -8,15 +8,17 @@ lengths are an input with the argument `sequence_lengths` (True); without, it is
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from torch import Tensor
 
 __all__: list[str] = []
 
@@ -59,8 +61,7 @@ def _parts(gates: Tensor, state: Tensor, count: int) -> tuple[Tensor, ...]:
 
 def _chosen(continues: Tensor, new: Tensor, old: Tensor, drop_states: bool) -> Tensor:
     """Return the new state, or that of a sequence that has ended."""
-    found: Tensor = torch.where(continues, new, old.new_zeros(()) if drop_states else old)
-    return found
+    return torch.where(continues, new, old.new_zeros(()) if drop_states else old)
 
 
 def _gathered(continues: Tensor, slopes: list[Tensor], like: Tensor) -> Tensor:
@@ -74,7 +75,17 @@ def _types(*floats: str) -> dict[str, Any]:
     return dict.fromkeys(floats, FLOAT) | {"lengths": INT32, "following": None}
 
 
-@operator("LSTMUnit", inputs="4-5", types=_types("hidden", "cell", "gates"))
+@operator(
+    "LSTMUnit",
+    inputs="4-5",
+    types=_types("hidden", "cell", "gates"),
+    gradient=by_argument(
+        "sequence_lengths",
+        1,
+        "$Gradient i0 i1 i2 i3 i4 o0 o1 g0 g1 > 0 1 2",
+        "$Gradient i0 i1 i2 i3 o0 o1 g0 g1 > 0 1 2",
+    ),
+)
 def lstm_unit(
     hidden: Tensor,
     cell: Tensor,
@@ -141,7 +152,17 @@ def lstm_unit_gradient(
     return dhidden.view(cell.shape), dcell.view(cell.shape), dgates
 
 
-@operator("GRUUnit", inputs="3-4", types=_types("hidden", "gates"))
+@operator(
+    "GRUUnit",
+    inputs="3-4",
+    types=_types("hidden", "gates"),
+    gradient=by_argument(
+        "sequence_lengths",
+        1,
+        "$Gradient i0 i1 i2 i3 o0 g0 > 0 1",
+        "$Gradient i0 i1 i2 o0 g0 > 0 1",
+    ),
+)
 def gru_unit(
     hidden: Tensor,
     gates: Tensor,

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import (
@@ -15,12 +18,11 @@ from bridge.caffe2.operators.base.checks import (
     require,
     require_range,
 )
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import along_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
+    from typing import Any
 
     from bridge.caffe2.execution.declaration import Arguments, Out, OutputCount
 
@@ -83,8 +85,7 @@ def batch_permutation_gradient(indices: Tensor, dy: Tensor) -> Tensor:
 
 def _writable(out: Out, x: Tensor) -> Tensor:
     """Return the buffer of the output, which holds `x`, or a copy of `x`."""
-    found: Tensor = x.clone() if out is None else out if out is x else out.copy_(x)
-    return found
+    return x.clone() if out is None else out if out is x else out.copy_(x)
 
 
 def _selected(x: Tensor, indices: Tensor) -> list[int]:
@@ -221,7 +222,7 @@ def sinusoid_position_encoding(
     require(size > 0, "embedding_size is positive", size)
     # In float32 and from the smaller end on, as in Caffe2: sines of large numbers amplify
     # rounding errors.
-    like = {"dtype": torch.float32, "device": x.device}
+    like: Any = {"dtype": torch.float32, "device": x.device}
     low = x[:, :1].float().log()
     high = low - torch.full((), alpha, **like).log() * torch.full((), (size - 1) / size, **like)
     i = torch.arange(size, device=x.device)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import (
@@ -18,12 +21,7 @@ from bridge.caffe2.operators.base.checks import (
     require,
     require_range,
 )
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids, sum_segments
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 

@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
+from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.gradients import with_gradient
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Out, TargetDevice
 
@@ -66,14 +68,27 @@ def negate_gradient(x: Tensor, *, out: Out = None) -> Tensor:
     return with_gradient(x.detach(), -x) if x.requires_grad else _copied(x, out)
 
 
-@operator("EnsureDense", inplace="0>0", types=None)
+def _dense_gradient(maker: GradientMaker) -> None:
+    given = maker.given[0]
+    if isinstance(given, GradientSlice):
+        maker.add("SparseToDense", [*map(str, given), maker.I(0)], [maker.GI(0)])
+    else:
+        maker.set_gradient(0, maker.GO(0))
+
+
+@operator("EnsureDense", inplace="0>0", types=None, gradient=_dense_gradient)
 def ensure_dense(x: Tensor, *, out: Out = None) -> Tensor:
     """A copy of X, which must have at least one dimension."""
     require(x.dim() > 0, "X has at least one dimension", x)
     return _copied(x, out)
 
 
-@register_operator("Alias", ("cpu", "cuda"))
+def _passed_on(maker: GradientMaker) -> None:
+    for i in range(len(maker.op.input)):
+        maker.set_gradient(i, maker.GO(0))
+
+
+@register_operator("Alias", ("cpu", "cuda"), inputs="1", outputs="1", gradient=_passed_on)
 class Alias(TorchOperator):
     """A tensor with its own sizes that shares the memory of input 0.
 
@@ -89,10 +104,10 @@ class Alias(TorchOperator):
         return x
 
 
-@register_operator("AliasWithName", ("cpu", "cuda"))
+@register_operator("AliasWithName", ("cpu", "cuda"), inputs="1", outputs="1", inplace="0>0")
 class AliasWithName(Alias):
     """Alias; the argument `name` is metadata."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        enforce(self.HasArgument("name"), "The argument name is missing.")
+        require(self.HasArgument("name"), "The argument name is missing.")

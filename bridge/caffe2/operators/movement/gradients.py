@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import (
@@ -14,13 +17,8 @@ from bridge.caffe2.operators.base.checks import (
     require,
     require_range,
 )
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.movement.slice_gather import slice_bounds
 from bridge.caffe2.operators.movement.tile_expand import tiling
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import (
     BOOL,
@@ -11,12 +14,7 @@ from bridge.caffe2.operators.base.checks import (
     has_values,
     require,
 )
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import copied_rows, segment_ids
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
+from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import INT32, INTS, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import copied_rows, segment_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import OutputCount
 
 __all__: list[str] = []
@@ -92,7 +94,26 @@ def lengths_partition(
     return tuple(results)
 
 
-@operator("GatherByKey", inputs="2-*", types={"keys": INTS, "parts": "parts"}, effects=("values",))
+def _gather_by_key_gradient(maker: GradientMaker) -> None:
+    """Partition the gradient into the rows of each table that they were gathered from."""
+    given = maker.given[0]
+    is_sparse = isinstance(given, GradientSlice)
+    inputs = [maker.I(0), *(map(str, given) if isinstance(given, GradientSlice) else [maker.GO(0)])]
+    outputs = []
+    for i in range(1, len(maker.op.input)):
+        names = list(maker.GI_slice(i)) if is_sparse else [maker.GI(i)]
+        outputs += [f"_{names[0]}_keys", *names]
+    arguments = {"pack_first_input": maker.argument("pack_first_input", 0)}
+    maker.add("Partition", inputs, outputs, arguments)
+
+
+@operator(
+    "GatherByKey",
+    inputs="2-*",
+    types={"keys": INTS, "parts": "parts"},
+    effects=("values",),
+    gradient=_gather_by_key_gradient,
+)
 def gather_by_key(keys: Tensor, *parts: Tensor) -> Tensor:
     """The inverse of Partition: the rows of inputs 1, 2, ... in the order of the keys."""
     require(keys.dim() == 1, "the keys have one dimension", keys)

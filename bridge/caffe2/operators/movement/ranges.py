@@ -3,24 +3,24 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.checks import INT64, INTS, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import (
     positions_in_segments,
     rows_at,
     segment_ids,
 )
-from bridge.caffe2.operators.base.torch_operator import enforce
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from torch import Tensor
 
 __all__: list[str] = []
 
@@ -58,8 +58,8 @@ def ranges_of(ranges: Tensor, n: int) -> Tensor:
     return starts[ids] + positions_in_segments(lengths, ids)
 
 
-@register_operator("GatherRangesToDense")
-class GatherRangesToDense(AnyTypeOperator):
+@register_operator("GatherRangesToDense", inputs="2-3", outputs="1-*", gradient="none")
+class GatherRangesToDense(TorchOperator):
     """The ranges of input 0 as rows of `lengths`, one output each; 0 for other lengths.
 
     With input 2, keys, the elements of a range are sorted by them.
@@ -68,7 +68,7 @@ class GatherRangesToDense(AnyTypeOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._lengths = self.GetRepeatedArgument("lengths")
-        enforce(
+        require(
             bool(self._lengths) and min(self._lengths) > 0,
             "The argument lengths must have positive numbers, one per output.",
         )
@@ -76,12 +76,13 @@ class GatherRangesToDense(AnyTypeOperator):
         self._mismatched = [0] * len(self._lengths)
         self._empty = [0] * len(self._lengths)
 
-    def move(self) -> None:
+    def RunOnDevice(self) -> None:
         ranges = self.x(1, INTS)
-        x, dtype = self.load(0), self.Input(0).dtype()
-        enforce(x.dim() == 1 and ranges.dim() == 3, "Data must have one dimension, ranges three.")
+        items: list[Any] = []
+        x, dtype = self.load(0, items), self.Input(0).dtype()
+        require(x.dim() == 1 and ranges.dim() == 3, "Data must have one dimension, ranges three.")
         n = len(self._lengths)
-        enforce(
+        require(
             ranges.size(1) == n == self.OutputSize() and ranges.size(2) == 2,
             f"Ranges of sizes {list(ranges.shape)} are not (batch, {n}, 2), for {n} outputs.",
         )
@@ -89,7 +90,7 @@ class GatherRangesToDense(AnyTypeOperator):
         keys = None
         if self.InputSize() == 3:
             keys = self.x(2, INT64)
-            enforce(keys.dim() == 1, "Keys must have one dimension.")
+            require(keys.dim() == 1, "Keys must have one dimension.")
         results = []
         empty, mismatched = list(self._empty), list(self._mismatched)
         for o, length in enumerate(self._lengths):
@@ -110,10 +111,10 @@ class GatherRangesToDense(AnyTypeOperator):
             (empty, "max_empty_ratio", 1.0),
         ):
             ratio = self.GetSingleArgument(name, default)
-            enforce(
+            require(
                 ratio >= 1 or all(count <= counted * ratio for count in counts),
                 f"More ranges have another length, or are empty, than {name} allows.",
             )
         self._observed, self._empty, self._mismatched = seen, empty, mismatched
         for o, result in enumerate(results):
-            self.store(o, result, dtype)
+            self.store(o, result, items, dtype)

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import INTS, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Out
 
@@ -57,12 +58,18 @@ def _resolved(shape: list[int], old: Sequence[int]) -> list[int]:
     return shape
 
 
+def _reshape_gradient(maker: GradientMaker) -> None:
+    outputs = [maker.GI(0), f"_{maker.I(0)}_grad_dims"]
+    maker.add("Reshape", [maker.GO(0), maker.O(1)], outputs, copied=False)
+
+
 @operator(
     "Reshape",
     inplace="0>0",
     types={"data": None, "new_shape": INTS},
     rearranges=(0,),
     sized_by=("new_shape",),
+    gradient=_reshape_gradient,
 )
 def reshape(
     data: Tensor,
@@ -153,7 +160,11 @@ def expand_dims(x: Tensor, *, dims: list[int] | None = None, out: Out = None) ->
     return _resized(x, sizes, out)
 
 
-@operator("PrependDim", inplace="0>0", types=None)
+def _prepend_dim_gradient(maker: GradientMaker) -> None:
+    maker.add("MergeDim", [maker.GO(0)], [maker.GI(0)], copied=False)
+
+
+@operator("PrependDim", inplace="0>0", types=None, gradient=_prepend_dim_gradient)
 def prepend_dim(x: Tensor, *, dim_size: int = 0, out: Out = None) -> Tensor:
     """X with its first dimension split into `dim_size` and the rest."""
     require(dim_size > 0, "the argument dim_size is positive", dim_size)

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
@@ -29,20 +29,17 @@ def shape(x: Tensor, *, axes: list[int] | None = None, out: Out = None) -> Tenso
 @operator("Size", types=None, rearranges=(), gradient="none")
 def size(x: Tensor) -> Tensor:
     """The number of elements of X, int64 without dimensions."""
-    result: Tensor = torch.tensor(x.numel(), dtype=torch.int64, device=x.device)
-    return result
+    return torch.tensor(x.numel(), dtype=torch.int64, device=x.device)
 
 
 @operator("IsEmpty", types=None, rearranges=(), gradient="undefined")
 def is_empty(x: Tensor) -> Tensor:
     """Whether X has no elements."""
-    result: Tensor = torch.tensor(x.numel() == 0, dtype=torch.bool, device=x.device)
-    return result
+    return torch.tensor(x.numel() == 0, dtype=torch.bool, device=x.device)
 
 
 @operator("HasElements", types=None, inputs="1-*", rearranges=(), gradient="undefined")
 def has_elements(*xs: Tensor) -> Tensor:
     """Whether any input has elements."""
     some = any(x.numel() > 0 for x in xs)
-    result: Tensor = torch.tensor(some, dtype=torch.bool, device=xs[0].device)
-    return result
+    return torch.tensor(some, dtype=torch.bool, device=xs[0].device)

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT64, INTS, require
 from bridge.caffe2.operators.base.rows_and_segments import row_indices, segment_ids
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+import torch
+
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
-from bridge.caffe2.operators.base.checks import INT32, INTS
-from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.checks import INT32, INTS, require
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids
-from bridge.caffe2.operators.base.torch_operator import enforce
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-@register_operator("SparseToDenseMask")
-class SparseToDenseMask(AnyTypeOperator):
+@register_operator(
+    "SparseToDenseMask", inputs="3-4", outputs="1-2", gradient="$Gradient i0 g0 i3? > 1"
+)
+class SparseToDenseMask(TorchOperator):
     """For each id in `mask` its value, or the default.
 
     Inputs: ids, their values, the default, and lengths if there are several rows. Output 1, with
@@ -28,23 +30,24 @@ class SparseToDenseMask(AnyTypeOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         mask = self.GetRepeatedArgument("mask")
-        enforce(bool(mask), "The argument mask is missing.")
-        enforce(min(mask) >= 0, "The ids of mask must not be negative.")
-        enforce(len(set(mask)) == len(mask), "The ids of mask must be different.")
+        require(bool(mask), "The argument mask is missing.")
+        require(min(mask) >= 0, "The ids of mask must not be negative.")
+        require(len(set(mask)) == len(mask), "The ids of mask must be different.")
         self._column = {one: column for column, one in enumerate(mask)}
         self._skipped_rows = 0
 
-    def move(self) -> None:
+    def RunOnDevice(self) -> None:
         ids = self.x(0, INTS)
-        values, default = self.load(1), self.load(2)
+        items: list[Any] = []
+        values, default = self.load(1, items), self.load(2, items)
         dtype = self.Input(1).dtype()
-        enforce(
+        require(
             ids.dim() == 1 and values.dim() >= 1,
             "Ids must have one dimension, values at least one.",
         )
-        enforce(len(ids) == values.size(0), "There must be one value per id.")
-        enforce(self.Input(2).dtype() is dtype, "The default must have the type of the values.")
-        enforce(
+        require(len(ids) == values.size(0), "There must be one value per id.")
+        require(self.Input(2).dtype() is dtype, "The default must have the type of the values.")
+        require(
             (
                 default.dim() + 1 == values.dim()
                 and default.numel() == values[0:1].numel() // max(len(values[0:1]), 1)
@@ -56,7 +59,7 @@ class SparseToDenseMask(AnyTypeOperator):
         segments = torch.zeros(len(ids), dtype=torch.int64, device=ids.device)
         if self.InputSize() == 4:
             lengths = self.x(3, INT32)
-            enforce(lengths.dim() == 1, "Lengths must have one dimension.")
+            require(lengths.dim() == 1, "Lengths must have one dimension.")
             segments = segment_ids(lengths, len(ids))
             sizes = [len(lengths), *sizes]
         n = len(self._column)
@@ -73,9 +76,9 @@ class SparseToDenseMask(AnyTypeOperator):
                 present[place] = True
         self._skipped_rows += len(invalid)
         most = self.GetSingleArgument("max_skipped_indices", 50)
-        enforce(
+        require(
             self._skipped_rows < most, "Too many rows have negative ids; see max_skipped_indices."
         )
-        self.store(0, result.reshape(*sizes, *default.shape), dtype)
+        self.store(0, result.reshape(*sizes, *default.shape), items, dtype)
         if self.GetSingleArgument("return_presence_mask", False):
             self.put(1, present.reshape(sizes))

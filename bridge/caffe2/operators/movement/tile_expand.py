@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import (
@@ -13,11 +16,6 @@ from bridge.caffe2.operators.base.checks import (
     broadcast_sizes,
     require,
 )
-from bridge.caffe2.operators.base.lazy_torch import torch
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__ = ["tiling"]
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import NUMBERS, require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
@@ -20,7 +21,15 @@ def _row_major(x: Tensor, out: Out) -> Tensor:
     return x.contiguous() if out is None else out.copy_(x)
 
 
-@operator("Transpose", types=NUMBERS)
+def _transpose_gradient(maker: GradientMaker) -> None:
+    axes = maker.ints("axes")
+    operator = maker.add("Transpose", [maker.GO(0)], [maker.GI(0)])
+    for argument in operator.arg:
+        if argument.name == "axes":
+            argument.ints[:] = sorted(range(len(axes)), key=axes.__getitem__)
+
+
+@operator("Transpose", types=NUMBERS, gradient=_transpose_gradient)
 def transpose(data: Tensor, *, axes: list[int] | None = None, out: Out = None) -> Tensor:
     """The dimensions in the order `axes`, by default reversed."""
     axes = axes or list(reversed(range(data.dim())))

@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
+import torch
+
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.blobs.objects import AtomicBool, Mutex
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import BOOL, INT32, INT64
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import BOOL, INT32, INT64, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 __all__: list[str] = []
 
 
-@register_operator("CreateMutex")
+@register_operator("CreateMutex", inputs="0", outputs="1", gradient="undefined")
 class CreateMutex(TorchOperator):
     """Create a mutex."""
 
@@ -30,26 +31,26 @@ class _FetchAdd(TorchOperator):
     def RunOnDevice(self) -> None:
         with self.Input(0, Mutex).lock:
             x, added = self.x(1, self.types), self.x(2, self.types)
-            enforce(x.numel() > 0 and added.numel() > 0, "Inputs 1 and 2 must not be empty.")
+            require(x.numel() > 0 and added.numel() > 0, "Inputs 1 and 2 must not be empty.")
             before = int(x.reshape(-1)[0])
             total = torch.tensor(before, dtype=x.dtype) + added.reshape(-1)[0]
             self.put_value(1, before, self.types[0])
             self.put_value(0, int(total), self.types[0])
 
 
-@register_operator("AtomicFetchAdd")
+@register_operator("AtomicFetchAdd", inputs="3", outputs="2", inplace="1>0", gradient="undefined")
 class AtomicFetchAdd(_FetchAdd):
     """AtomicFetchAdd of int32: inputs: mutex, number, number to add."""
 
 
-@register_operator("AtomicFetchAdd64")
+@register_operator("AtomicFetchAdd64", inputs="3", outputs="2", inplace="1>0")
 class AtomicFetchAdd64(_FetchAdd):
     """AtomicFetchAdd of int64: inputs: mutex, number, number to add."""
 
     types = INT64
 
 
-@register_operator("CreateAtomicBool")
+@register_operator("CreateAtomicBool", inputs="0", outputs="1", gradient="undefined")
 class CreateAtomicBool(TorchOperator):
     """Create an atomic bool, False."""
 
@@ -57,7 +58,7 @@ class CreateAtomicBool(TorchOperator):
         self.OutputBlob(0).Reset(AtomicBool())
 
 
-@register_operator("ConditionalSetAtomicBool")
+@register_operator("ConditionalSetAtomicBool", inputs="2", outputs="0", gradient="undefined")
 class ConditionalSetAtomicBool(TorchOperator):
     """Set the atomic bool in input 0 to True if input 1 is True."""
 
@@ -68,7 +69,7 @@ class ConditionalSetAtomicBool(TorchOperator):
         held.value = held.value or bool(given)
 
 
-@register_operator("CheckAtomicBool")
+@register_operator("CheckAtomicBool", inputs="1", outputs="1", gradient="undefined")
 class CheckAtomicBool(TorchOperator):
     """The value of the atomic bool in input 0."""
 

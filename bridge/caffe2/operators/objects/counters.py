@@ -6,12 +6,13 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.blobs.objects import Counter
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 __all__: list[str] = []
 
 
-@register_operator("CreateCounter", ("cpu", "cuda"))
+@register_operator("CreateCounter", ("cpu", "cuda"), inputs="0", outputs="1", gradient="undefined")
 class CreateCounter(TorchOperator):
     """Create a counter at `init_count` (0)."""
 
@@ -21,11 +22,11 @@ class CreateCounter(TorchOperator):
     def count(self) -> int:
         """Return the argument `init_count`."""
         count: int = self.GetSingleArgument("init_count", 0)
-        enforce(count >= 0, f"init_count must not be negative: {count}.")
+        require(count >= 0, f"init_count must not be negative: {count}.")
         return count
 
 
-@register_operator("ResetCounter", ("cpu", "cuda"))
+@register_operator("ResetCounter", ("cpu", "cuda"), inputs="1", outputs="0-1", gradient="undefined")
 class ResetCounter(CreateCounter):
     """Set a counter to `init_count` (0); optional output 0: its former value."""
 
@@ -35,7 +36,7 @@ class ResetCounter(CreateCounter):
             self.put_value(0, before, c10.int64)
 
 
-@register_operator("CountDown", ("cpu", "cuda"))
+@register_operator("CountDown", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined")
 class CountDown(TorchOperator):
     """Decrement a counter; the output is whether it was 0 or less before."""
 
@@ -43,7 +44,7 @@ class CountDown(TorchOperator):
         self.put_value(0, self.Input(0, Counter).add(-1) <= 0, c10.bool)
 
 
-@register_operator("CountUp", ("cpu", "cuda"))
+@register_operator("CountUp", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined")
 class CountUp(TorchOperator):
     """Increment a counter; the output is its former value."""
 
@@ -51,7 +52,7 @@ class CountUp(TorchOperator):
         self.put_value(0, self.Input(0, Counter).add(1), c10.int64)
 
 
-@register_operator("CheckCounterDone", ("cpu", "cuda"))
+@register_operator("CheckCounterDone", ("cpu", "cuda"), inputs="1", outputs="1")
 class CheckCounterDone(TorchOperator):
     """Whether a counter is 0 or less."""
 
@@ -59,7 +60,7 @@ class CheckCounterDone(TorchOperator):
         self.put_value(0, self.Input(0, Counter).count <= 0, c10.bool)
 
 
-@register_operator("RetrieveCount", ("cpu", "cuda"))
+@register_operator("RetrieveCount", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined")
 class RetrieveCount(TorchOperator):
     """The value of a counter."""
 

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import torch
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.blobs.objects import Index
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,21 +28,21 @@ class _IndexCreate(TorchOperator):
         self.OutputBlob(0).Reset(Index(self.dtype, most))
 
 
-@register_operator("IntIndexCreate")
+@register_operator("IntIndexCreate", inputs="0", outputs="1", gradient="none")
 class IntIndexCreate(_IndexCreate):
     """Create an index of int32 keys."""
 
     dtype = c10.int32
 
 
-@register_operator("LongIndexCreate")
+@register_operator("LongIndexCreate", inputs="0", outputs="1", gradient="none")
 class LongIndexCreate(_IndexCreate):
     """Create an index of int64 keys."""
 
     dtype = c10.int64
 
 
-@register_operator("StringIndexCreate")
+@register_operator("StringIndexCreate", inputs="0", outputs="1", gradient="none")
 class StringIndexCreate(_IndexCreate):
     """Create an index of strings."""
 
@@ -58,11 +60,10 @@ class _OfIndex(TorchOperator):
             raise EnforceValueError(f"The index has keys of type {index.dtype}, not {given}.")
         if given is c10.string:
             return self.strings(1)
-        keys: list[Any] = self.x(1).reshape(-1).tolist()
-        return keys
+        return self.x(1).reshape(-1).tolist()
 
 
-@register_operator("IndexGet")
+@register_operator("IndexGet", inputs="2", outputs="1")
 class IndexGet(_OfIndex):
     """The numbers of keys; new keys get new numbers, or 0 if the index is frozen."""
 
@@ -72,30 +73,30 @@ class IndexGet(_OfIndex):
             places = index.places
             if not index.frozen:
                 new = [key for key in dict.fromkeys(keys) if key not in places]
-                enforce(not new or len(places) + len(new) < index.most, "The index is full.")
+                require(not new or len(places) + len(new) < index.most, "The index is full.")
                 places.update((key, i) for i, key in enumerate(new, len(places) + 1))
             numbers = [places.get(key, 0) for key in keys]
         found = torch.tensor(numbers, dtype=torch.int64)
         self.put(0, found.reshape(torch.Size(self.Input(1).sizes())))
 
 
-@register_operator("IndexLoad")
+@register_operator("IndexLoad", inputs="2", outputs="1", inplace="0>0!", gradient="undefined")
 class IndexLoad(_OfIndex):
     """Set the keys of the index to input 1, with `skip_first_entry` without the first one."""
 
     def RunOnDevice(self) -> None:
         index, keys = self.Input(0, Index), self.keys()
         if self.GetSingleArgument("skip_first_entry", 0):
-            enforce(bool(keys), "There must be a first key to skip.")
+            require(bool(keys), "There must be a first key to skip.")
             keys = keys[1:]
-        enforce(
+        require(
             len(keys) <= index.most, f"{len(keys)} keys are more than the maximum of the index."
         )
-        enforce(len(set(keys)) == len(keys), "The keys must be different.")
+        require(len(set(keys)) == len(keys), "The keys must be different.")
         index.places = {key: i for i, key in enumerate(keys, 1)}
 
 
-@register_operator("IndexStore")
+@register_operator("IndexStore", inputs="1", outputs="1", gradient="undefined")
 class IndexStore(_OfIndex):
     """The keys in the order of their numbers."""
 
@@ -108,7 +109,7 @@ class IndexStore(_OfIndex):
             self.put(0, torch.tensor(keys, dtype=index.dtype.torch))
 
 
-@register_operator("IndexFreeze")
+@register_operator("IndexFreeze", inputs="1", outputs="1", inplace="0>0!", gradient="undefined")
 class IndexFreeze(_OfIndex):
     """Freeze the index: it accepts no new keys."""
 
@@ -116,7 +117,7 @@ class IndexFreeze(_OfIndex):
         self.Input(0, Index).frozen = True
 
 
-@register_operator("IndexSize")
+@register_operator("IndexSize", inputs="1", outputs="1", gradient="undefined")
 class IndexSize(_OfIndex):
     """The number of keys, plus one for unknown keys."""
 

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
+import torch
+
 from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.blobs.objects import Map
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import INTS
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import INTS, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 __all__: list[str] = []
 
 
-@register_operator("CreateMap")
+@register_operator("CreateMap", inputs="0", outputs="1")
 class CreateMap(TorchOperator):
     """Create an empty map from `key_dtype` to `value_dtype`, int32 (default) or int64."""
 
@@ -22,11 +23,11 @@ class CreateMap(TorchOperator):
             type_of_argument(self.GetSingleArgument(name, 2), name)
             for name in ("key_dtype", "value_dtype")
         ]
-        enforce(all(one in INTS for one in types), "Keys and values must be int32 or int64.")
+        require(all(one in INTS for one in types), "Keys and values must be int32 or int64.")
         self.OutputBlob(0).Reset(Map(*types))
 
 
-@register_operator("KeyValueToMap")
+@register_operator("KeyValueToMap", inputs="2", outputs="1")
 class KeyValueToMap(TorchOperator):
     """Create a map from the keys in input 0 to the values in input 1.
 
@@ -35,14 +36,14 @@ class KeyValueToMap(TorchOperator):
 
     def RunOnDevice(self) -> None:
         keys, values = self.integers(0), self.integers(1)
-        enforce(len(keys) == len(values), f"There are {len(keys)} keys, but {len(values)} values.")
+        require(len(keys) == len(values), f"There are {len(keys)} keys, but {len(values)} values.")
         made = Map(self.Input(0).dtype(), self.Input(1).dtype())
         for key, value in zip(keys, values, strict=True):
             made.items.setdefault(key, value)
         self.OutputBlob(0).Reset(made)
 
 
-@register_operator("MapToKeyValue")
+@register_operator("MapToKeyValue", inputs="1", outputs="2")
 class MapToKeyValue(TorchOperator):
     """The keys of a map and their values, in order of insertion."""
 

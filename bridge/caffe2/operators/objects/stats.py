@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 
+import torch
+
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import INT64
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import INT64, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.objects.stat_registry import StatRegistry, Timer, registered_stats
 
 TYPE_CHECKING = False
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-@register_operator("StatRegistryCreate")
+@register_operator("StatRegistryCreate", inputs="0", outputs="1")
 class StatRegistryCreate(TorchOperator):
     """Create an empty registry."""
 
@@ -39,11 +40,10 @@ class _OfRegistry(TorchOperator):
         """Return the registry."""
         if self.InputSize() <= self.place:
             return registered_stats
-        found: StatRegistry = self.Input(self.place, StatRegistry)
-        return found
+        return self.Input(self.place, StatRegistry)
 
 
-@register_operator("StatRegistryExport")
+@register_operator("StatRegistryExport", inputs="0-1", outputs="3")
 class StatRegistryExport(_OfRegistry):
     """Names, values (int64) and the time (int64, nanoseconds since 1970) of all counters.
 
@@ -58,7 +58,7 @@ class StatRegistryExport(_OfRegistry):
         self.put(2, torch.full((len(counts),), now))
 
 
-@register_operator("StatRegistryUpdate")
+@register_operator("StatRegistryUpdate", inputs="2-3", outputs="0")
 class StatRegistryUpdate(_OfRegistry):
     """Add the values in input 1 (int64) to the counters named in input 0."""
 
@@ -66,7 +66,7 @@ class StatRegistryUpdate(_OfRegistry):
 
     def RunOnDevice(self) -> None:
         names, values = self.strings(0), self.integers(1, INT64)
-        enforce(
+        require(
             len(names) == len(values), f"There are {len(names)} names, but {len(values)} values."
         )
         registry = self.registry()
@@ -74,7 +74,7 @@ class StatRegistryUpdate(_OfRegistry):
             registry.increment(name, value)
 
 
-@register_operator("TimerBegin")
+@register_operator("TimerBegin", inputs="0", outputs="1")
 class TimerBegin(TorchOperator):
     """Start a timer, whose counter is `counter_name`, by default the output's name."""
 
@@ -94,13 +94,12 @@ class _Timed(TorchOperator):
     def elapsed(self) -> int:
         """Return the nanoseconds since the timer was started."""
         began = self.timer().began
-        enforce(began is not None, f"{self._definition.type} is called on a stopped timer.")
+        require(began is not None, f"{self._definition.type} is called on a stopped timer.")
         return time.perf_counter_ns() - (began or 0)
 
     def timer(self) -> Timer:
         """Return input 0."""
-        found: Timer = self.Input(0, Timer)
-        return found
+        return self.Input(0, Timer)
 
     def end(self, elapsed: int) -> None:
         """Stop the timer, and add the time to its counter."""
@@ -109,7 +108,7 @@ class _Timed(TorchOperator):
         timer.counter.put(elapsed)
 
 
-@register_operator("TimerEnd")
+@register_operator("TimerEnd", inputs="1", outputs="0")
 class TimerEnd(_Timed):
     """Stop a timer: its time is added to the counters <name>/time_ns/sum and .../count."""
 
@@ -117,7 +116,7 @@ class TimerEnd(_Timed):
         self.end(self.elapsed())
 
 
-@register_operator("TimerGet")
+@register_operator("TimerGet", inputs="1", outputs="1")
 class TimerGet(_Timed):
     """The time since a timer was started, in nanoseconds, int64."""
 
@@ -125,7 +124,7 @@ class TimerGet(_Timed):
         self.put_value(0, self.elapsed(), c10.int64)
 
 
-@register_operator("TimerGetAndEnd")
+@register_operator("TimerGetAndEnd", inputs="1", outputs="1")
 class TimerGetAndEnd(_Timed):
     """TimerGet, whose output has one dimension here, then TimerEnd."""
 
@@ -135,7 +134,7 @@ class TimerGetAndEnd(_Timed):
         self.end(elapsed)
 
 
-@register_operator("WallClockTime")
+@register_operator("WallClockTime", inputs="0", outputs="1", gradient="undefined")
 class WallClockTime(TorchOperator):
     """Nanoseconds since 1970, int64."""
 

@@ -10,7 +10,8 @@ import math
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.objects.stat_registry import (
     INT64_MAX,
     INT64_MIN,
@@ -43,7 +44,7 @@ class _Put(TorchOperator):
         name = self.GetSingleArgument("stat_name", self._definition.inputs[0])
         self._stat = self.kind(name, "stat_value")
         self._expand = self.GetSingleArgument("magnitude_expand", 1)
-        enforce(self._expand != 0, "The argument magnitude_expand must not be 0.")
+        require(self._expand != 0, "The argument magnitude_expand must not be 0.")
 
     def RunOnDevice(self) -> None:
         self._stat.put(self.whole(self.value()))
@@ -53,9 +54,8 @@ class _Put(TorchOperator):
         dtype = self.Input(0).dtype()
         x = self.x(0, _PUT_TYPES)
         if x.numel():
-            found: int | float = x.reshape(-1)[0].item()
-            return found
-        enforce(
+            return x.reshape(-1)[0].item()
+        require(
             self.HasArgument("default_value"),
             f"Blob {self._definition.inputs[0]!r} is empty, and default_value is not set.",
         )
@@ -71,24 +71,24 @@ class _Put(TorchOperator):
             if abs(value) >= most:
                 return INT64_MIN if value < 0 else INT64_MAX
         else:
-            enforce(not math.isnan(value), "The value must not be NaN, unless `bound` is set.")
-            enforce(abs(value) < most, f"{value} times {self._expand} is out of range of int64.")
+            require(not math.isnan(value), "The value must not be NaN, unless `bound` is set.")
+            require(abs(value) < most, f"{value} times {self._expand} is out of range of int64.")
         return int(value * self._expand)
 
 
-@register_operator("IncrementPut")
+@register_operator("IncrementPut", inputs="1", outputs="0")
 class IncrementPut(_Put):
     """Add a value to <name>/stat_value; see _Put for the arguments."""
 
 
-@register_operator("AveragePut")
+@register_operator("AveragePut", inputs="1", outputs="0")
 class AveragePut(_Put):
     """Add a value to <name>/stat_value/sum and .../count."""
 
     kind = AverageStat
 
 
-@register_operator("StdDevPut")
+@register_operator("StdDevPut", inputs="1", outputs="0")
 class StdDevPut(_Put):
     """Add a value to .../sum, .../count, .../sumoffset and .../sumsqoffset."""
 

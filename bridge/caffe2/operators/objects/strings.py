@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.blobs.strings import Strings
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import NUMBERS_AND_BOOL, require
-from bridge.caffe2.operators.base.lazy_torch import torch
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 

@@ -11,15 +11,18 @@ Follows caffe2/quantization/server, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.definitions.operator_types import classes_of
+from bridge.caffe2.definitions.schemas import declare_schema
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.checks import require, single
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.quantized.dnnlowp_arithmetic import (
     PackedWeights,
     chosen,
@@ -35,8 +38,6 @@ from bridge.caffe2.operators.quantized.int8_operator import Int8Operator, Quanti
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.definition import Definition
 
@@ -137,8 +138,7 @@ class _Lowp(Int8Operator):
 
     @property
     def _in_place(self) -> dict[int, int]:
-        in_place: dict[int, int] = self._definition.checked.in_place
-        return in_place
+        return self._definition.checked.in_place
 
 
 class Computed(_Lowp):
@@ -224,8 +224,7 @@ class _Conversion(_Lowp):
 
     @property
     def _in_place(self) -> dict[int, int]:
-        in_place: dict[int, int] = self._definition.checked
-        return in_place
+        return self._definition.checked
 
 
 class Quantize(_Conversion):
@@ -282,7 +281,19 @@ def _plain(name: str) -> Any:
     return found["cpu"]._declaration
 
 
+# The schemas of the types that have no other engine.
+_SCHEMAS = """
+Dequantize:1:1: Int8BatchMatMul:2:1: Int8ConvPackWeight:1-2:1: Int8ElementwiseLinear:3:1:
+Int8FCPackWeight:1-2:1-2: Int8FCRelu:3-4:1: Int8Gather:2:1: Int8GroupNorm:3:1|3: Int8LSTMUnit:4-5:2:
+Int8Mul:2:1: Int8SpatialBN:5:1: Int8SpatialBNRelu:5:1: Int8Tanh:1:1: Quantize:1-2:1:
+SumRelu:1-*:1:0>0
+"""
+
+
 def _register() -> None:
+    for one in _SCHEMAS.split():
+        name, _, text = one.partition(":")
+        declare_schema(name, text, is_built_in=True)
     groups: list[tuple[type[Int8Operator], list[str]]] = [
         (Computed, [*_INPUTS, "ConvRelu", "SumRelu"]),
         (Moved, ["ChannelShuffle", "Gather", "MaxPool", "Relu"]),

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.c10 import TypeMeta
 from bridge.caffe2.operators.base.checks import single
-from bridge.caffe2.operators.base.lazy_torch import torch
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__ = [
     "PackedWeights",

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from functools import partial
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.definitions.operator_types import classes_of
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.definition import Definition
 
@@ -69,8 +69,7 @@ class Rounded(TorchOperator):
 
     @property
     def _in_place(self) -> dict[int, int]:
-        in_place: dict[int, int] = self._definition.checked.in_place
-        return in_place
+        return self._definition.checked.in_place
 
 
 for _engine in _ENGINES:

@@ -11,10 +11,12 @@ caffe2/operators, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import (
     check_lengths,
     counts_of,
@@ -27,8 +29,6 @@ from bridge.caffe2.operators.quantized.rowwise_quantized import dequantized
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import OutputCount
 
 __all__: list[str] = []

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require, single
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.quantized.int8_operator import (
     Int8Operator,
     Quantized,
@@ -20,10 +22,6 @@ from bridge.caffe2.operators.quantized.int8_operator import (
     shifted,
     wrapped,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 
@@ -38,7 +36,7 @@ def _looked_up(x: Quantized, table: Tensor) -> Tensor:
     return table.round().clamp(0, 255).to(torch.uint8)[x.bytes.long()]
 
 
-@register_operator("Int8Relu")
+@register_operator("Int8Relu", inputs="1", outputs="1", inplace="0>0")
 class Int8Relu(Int8Operator):
     """max(X, 0)."""
 
@@ -49,7 +47,7 @@ class Int8Relu(Int8Operator):
         return x.bytes.clamp(min=x.zero_point)
 
 
-@register_operator("Int8LeakyRelu")
+@register_operator("Int8LeakyRelu", inputs="1", outputs="1", inplace="0>0")
 class Int8LeakyRelu(Int8Operator):
     """X where it is positive, else X times `alpha` (0.01)."""
 
@@ -63,7 +61,7 @@ class Int8LeakyRelu(Int8Operator):
         return _looked_up(x, values.round() + self.zero_point)
 
 
-@register_operator("Int8Sigmoid")
+@register_operator("Int8Sigmoid", inputs="1", outputs="1")
 class Int8Sigmoid(Int8Operator):
     """1 / (1 + exp(-X)), in steps of 1/256."""
 
@@ -73,7 +71,7 @@ class Int8Sigmoid(Int8Operator):
         return _looked_up(x, 256 / (1 + torch.exp(-(_values(x) * x.scale))))
 
 
-@register_operator("Int8Softmax")
+@register_operator("Int8Softmax", inputs="1", outputs="1")
 class Int8Softmax(Int8Operator):
     """The softmax over the dimensions from 1 on, whatever `axis` says, in steps of 1/256."""
 
@@ -94,10 +92,10 @@ class Int8Softmax(Int8Operator):
         return found.clamp(max=255).to(torch.uint8).view(sizes)
 
 
-@register_operator("Int8Add")
-@register_operator("Int8AddRelu")
-@register_operator("Int8Sum")
-@register_operator("Int8SumRelu")
+@register_operator("Int8Add", inputs="2", outputs="1", inplace="0>0,1>0")
+@register_operator("Int8AddRelu", inputs="2", outputs="1", inplace="0>0,1>0")
+@register_operator("Int8Sum", inputs="1-*", outputs="1", inplace="0>0,1>0")
+@register_operator("Int8SumRelu", inputs="1-*", outputs="1", inplace="0>0,1>0")
 class Int8Add(Int8Operator):
     """A + B; with Relu, max(A + B, 0)."""
 

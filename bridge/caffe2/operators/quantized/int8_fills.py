@@ -5,20 +5,18 @@ from __future__ import annotations
 
 from math import prod
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.quantized.int8_operator import Int8Operator, Quantized
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 
 
-@register_operator("Int8Quantize")
+@register_operator("Int8Quantize", inputs="1-2", outputs="1")
 class Int8Quantize(Int8Operator):
     """The float32 X in bytes."""
 
@@ -27,7 +25,7 @@ class Int8Quantize(Int8Operator):
         return (x / self.scale).round_().add_(self.zero_point).clamp_(0, 255).to(torch.uint8)
 
 
-@register_operator("Int8Dequantize")
+@register_operator("Int8Dequantize", inputs="1", outputs="1")
 class Int8Dequantize(Int8Operator):
     """The real values as float32."""
 
@@ -46,7 +44,7 @@ class _Given(Int8Operator):
         return made.view(shape)
 
 
-@register_operator("Int8GivenTensorFill")
+@register_operator("Int8GivenTensorFill", inputs="0", outputs="1")
 class Int8GivenTensorFill(_Given):
     """The bytes `values`, a string, in the shape `shape`."""
 
@@ -61,7 +59,7 @@ class Int8GivenTensorFill(_Given):
         return self._shaped(made)
 
 
-@register_operator("Int8GivenIntTensorFill")
+@register_operator("Int8GivenIntTensorFill", inputs="0", outputs="1")
 class Int8GivenIntTensorFill(_Given):
     """The int32 `values`, such as biases, in the shape `shape`."""
 

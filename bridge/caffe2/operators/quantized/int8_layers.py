@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import image_order, require, single
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.windows import Window, Windows
 from bridge.caffe2.operators.boxes.roi_align import roi_align
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules
@@ -28,8 +30,6 @@ from bridge.caffe2.operators.quantized.int8_operator import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.definition import Definition
 
@@ -78,8 +78,8 @@ class _ImageOperator(_Layer):
         return super().check(definition)
 
 
-@register_operator("Int8Conv")
-@register_operator("Int8ConvRelu")
+@register_operator("Int8Conv", inputs="2-3", outputs="1")
+@register_operator("Int8ConvRelu", inputs="2-3", outputs="1")
 class Int8Conv(_ImageOperator):
     """X (N, H, W, C), filter (M, kernel_h, kernel_w, C / group), biases (M), of int32."""
 
@@ -107,7 +107,7 @@ class Int8Conv(_ImageOperator):
         return self.finished(_channels_last(y), x, w, bias)
 
 
-@register_operator("Int8ConvTranspose")
+@register_operator("Int8ConvTranspose", inputs="2-3", outputs="1")
 class Int8ConvTranspose(_ImageOperator):
     """X (N, H, W, C), filter (C, kernel_h, kernel_w, M), biases (M), of int32."""
 
@@ -130,7 +130,7 @@ class Int8ConvTranspose(_ImageOperator):
         return self.finished(_channels_last(y), x, w, bias)
 
 
-@register_operator("Int8FC")
+@register_operator("Int8FC", inputs="3-4", outputs="1-4")
 class Int8FC(_Layer):
     """X (rows, depth), its dimensions from 1 on being one, weights (outputs, depth), biases."""
 
@@ -152,8 +152,8 @@ class _Pool(_ImageOperator):
         return Windows.from_arguments(self.arguments).on(x.shape[2:])
 
 
-@register_operator("Int8MaxPool")
-@register_operator("Int8MaxPoolRelu")
+@register_operator("Int8MaxPool", inputs="1", outputs="1")
+@register_operator("Int8MaxPoolRelu", inputs="1", outputs="1")
 class Int8MaxPool(_Pool):
     """The maximum of each window."""
 
@@ -168,8 +168,8 @@ class Int8MaxPool(_Pool):
         return _channels_last(y).clamp(min=self.lowest).to(torch.uint8)
 
 
-@register_operator("Int8AveragePool")
-@register_operator("Int8AveragePoolRelu")
+@register_operator("Int8AveragePool", inputs="1", outputs="1")
+@register_operator("Int8AveragePoolRelu", inputs="1", outputs="1")
 class Int8AveragePool(_Pool):
     """The mean of each window; the padding counts as zeros."""
 
@@ -190,7 +190,7 @@ class Int8AveragePool(_Pool):
         return clamped(_channels_last(means), self.zero_point, self.lowest)
 
 
-@register_operator("Int8RoIAlign")
+@register_operator("Int8RoIAlign", inputs="2", outputs="1")
 class Int8RoIAlign(_ImageOperator):
     """RoIAlign of X (N, H, W, C) and regions of float32, quantized anew."""
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import image_order, require, single
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.quantized.int8_operator import Int8Operator, Quantized
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 
@@ -32,7 +30,7 @@ class _Move(Int8Operator):
         raise NotImplementedError
 
 
-@register_operator("Int8Flatten")
+@register_operator("Int8Flatten", inputs="1", outputs="1")
 class Int8Flatten(_Move):
     """A matrix: the dimensions before `axis` (1), and the others."""
 
@@ -42,7 +40,7 @@ class Int8Flatten(_Move):
         return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
 
 
-@register_operator("Int8Transpose")
+@register_operator("Int8Transpose", inputs="1", outputs="1")
 class Int8Transpose(_Move):
     """The dimensions in the order `axes`, or reversed."""
 
@@ -52,7 +50,7 @@ class Int8Transpose(_Move):
         return x.permute(axes)
 
 
-@register_operator("Int8Slice")
+@register_operator("Int8Slice", inputs="1-3", outputs="1")
 class Int8Slice(_Move):
     """From `starts` to below `ends` in one dimension; a negative end counts from behind, from 1."""
 
@@ -76,7 +74,7 @@ class Int8Slice(_Move):
         return self.GetRepeatedArgument("starts", (0,)), self.GetRepeatedArgument("ends", (0,))
 
 
-@register_operator("Int8ChannelShuffle")
+@register_operator("Int8ChannelShuffle", inputs="1", outputs="1")
 class Int8ChannelShuffle(_Move):
     """The channels, the last dimension, of `group` groups by turns."""
 
@@ -89,7 +87,7 @@ class Int8ChannelShuffle(_Move):
         return x.reshape(*x.shape[:-1], group, channels // group).transpose(-1, -2).reshape(x.shape)
 
 
-@register_operator("Int8ResizeNearest")
+@register_operator("Int8ResizeNearest", inputs="1", outputs="1")
 class Int8ResizeNearest(_Move):
     """Images (N, H, W, C) times `height_scale` and `width_scale` (1)."""
 
@@ -102,7 +100,7 @@ class Int8ResizeNearest(_Move):
         return x
 
 
-@register_operator("Int8Reshape")
+@register_operator("Int8Reshape", inputs="1-2", outputs="2", inplace="0>0")
 class Int8Reshape(_Move):
     """The shape of the argument `shape` or input 1; output 1: the former shape, int64."""
 
@@ -121,7 +119,7 @@ class Int8Reshape(_Move):
         return x.view(shape)
 
 
-@register_operator("Int8Concat")
+@register_operator("Int8Concat", inputs="1-*", outputs="1-2")
 class Int8Concat(Int8Operator):
     """The inputs one after the other along `axis`, by default that of the channels of `order`.
 

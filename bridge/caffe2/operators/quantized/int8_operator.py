@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import struct
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.torch_io import adopt, operand
 from bridge.caffe2.operators.base.checks import require, single
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.quantized import int8_kernels
 from bridge.caffe2.tensor.tensor import Tensor as BlobTensor
@@ -23,8 +25,6 @@ from bridge.caffe2.tensor.tensor import Tensor as BlobTensor
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NamedTuple
-
-    from torch import Tensor
 
     class Quantized(NamedTuple):
         """Bytes, or int32 of biases, with what they mean."""
@@ -122,8 +122,7 @@ def require_byte(x: Quantized) -> None:
 
 def float32_bits(value: float) -> int:
     """Return the bits of a float32."""
-    bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
-    return bits
+    return struct.unpack("<I", struct.pack("<f", value))[0]
 
 
 def shifted(sums: Tensor, shift: int) -> Tensor:

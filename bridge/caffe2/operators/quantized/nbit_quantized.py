@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, require
-from bridge.caffe2.operators.base.lazy_torch import torch
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__ = ["unpacked"]
 

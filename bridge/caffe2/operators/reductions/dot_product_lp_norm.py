@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
@@ -39,7 +40,16 @@ def _filled(rows: Tensor, width: int, pad_value: float, replicate: bool) -> Tens
     return torch.constant_pad_nd(rows, (0, width - rows.shape[1]), pad_value)
 
 
-@operator("DotProductWithPadding")
+def _dot_product_with_padding_gradient(maker: GradientMaker) -> None:
+    arguments = {
+        "pad_value": maker.argument("pad_value", 0.0),
+        "replicate": bool(maker.argument("replicate", 0)),
+    }
+    inputs = [maker.I(0), maker.I(1), maker.GO(0)]
+    maker.add("DotProductWithPaddingGradient", inputs, [maker.GI(0), maker.GI(1)], arguments)
+
+
+@operator("DotProductWithPadding", gradient=_dot_product_with_padding_gradient)
 def dot_product_with_padding(
     x: Tensor, y: Tensor, *, pad_value: float = 0.0, replicate: bool = False, out: Out = None
 ) -> Tensor:

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import NUMBERS, axis_from_front
-from bridge.caffe2.operators.base.extremes import extreme_over
-from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.gradients import extreme_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require
-from bridge.caffe2.operators.base.extremes import extreme_over
-from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.gradients import extreme_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Out
 

@@ -6,13 +6,11 @@ Follows ReduceGradientOp, caffe2/operators/reduce_ops.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import NUMBERS, axis_from_front, require
-from bridge.caffe2.operators.base.lazy_torch import torch
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__ = ["kept_sizes"]
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.c10.errors import EnforceIndexError
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 

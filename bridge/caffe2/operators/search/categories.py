@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT64, require, require_range
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import OutputCount
 
 __all__: list[str] = []

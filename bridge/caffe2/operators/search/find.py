@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.blobs.strings import Strings, as_bytes
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, INTS, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments
 

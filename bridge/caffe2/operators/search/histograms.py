@@ -5,18 +5,19 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import FLOAT, FLOATS, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import counts_of
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from torch import Tensor
 
 __all__: list[str] = []
 
@@ -32,10 +33,10 @@ def _elements(xs: tuple[Tensor, ...]) -> Tensor:
 def histogram(*xs: Tensor, bin_edges: list[float] | None = None) -> Tensor:
     """The number of elements of all inputs between each two `bin_edges`, the last one excluded."""
     limits = bin_edges or []
-    enforce(
+    require(
         len(limits) >= 2, f"Number of bin edges must be greater than or equal to 2; got {limits}."
     )
-    enforce(
+    require(
         all(a < b for a, b in pairwise(limits)),
         f"bin_edges must be a strictly increasing sequence of values; got {limits}.",
     )
@@ -56,7 +57,7 @@ def self_binning_histogram(
 
     Output 0: the edges, with `bin_spacing` linear or logarithmic; output 1: counts, the last 0.
     """
-    enforce(num_bins >= 1, f"Number of bins must be greater than or equal to 1; got {num_bins}.")
+    require(num_bins >= 1, f"Number of bins must be greater than or equal to 1; got {num_bins}.")
     require(
         bin_spacing in ("linear", "logarithmic"),
         "bin_spacing is linear or logarithmic",
@@ -88,7 +89,7 @@ def self_binning_histogram(
     return edges, torch.cat([counts, counts.new_zeros(1)])
 
 
-@register_operator("AccumulateHistogram")
+@register_operator("AccumulateHistogram", inputs="1", outputs="2", gradient="undefined")
 class AccumulateHistogram(TorchOperator):
     """Counts in `num_buckets` from `lower_bound` to `upper_bound`, and below and above.
 
@@ -98,7 +99,7 @@ class AccumulateHistogram(TorchOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._n = self.GetSingleArgument("num_buckets", 1)
-        enforce(self._n > 0, "The argument num_buckets must be positive.")
+        require(self._n > 0, "The argument num_buckets must be positive.")
         self._counts: Any = None
 
     def RunOnDevice(self) -> None:

@@ -8,9 +8,11 @@ PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids
 from bridge.caffe2.operators.segments.feature_maps import (
     elements,
@@ -22,8 +24,6 @@ from bridge.caffe2.operators.segments.feature_maps import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import OutputCount
 

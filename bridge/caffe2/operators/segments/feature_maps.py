@@ -13,17 +13,19 @@ and elements do not match; here this is an error.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import BOOL, INT32, INT64, NUMBERS_AND_BOOL, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torch import Tensor
 
 __all__ = ["elements", "flat_lengths", "merged_order", "require_same_examples"]
 
@@ -125,12 +127,33 @@ def _single(
     return _count(masks), numbers[order], examples, order
 
 
+_MERGED: dict[str, tuple[int, tuple[int, ...], int, int]] = {
+    "MergeMultiListFeatureTensors": (4, (0, 2), 3, 3),
+    "MergeMultiMapFeatureTensors": (5, (0, 2), 4, 4),
+    "MergeMultiScalarFeatureTensors": (3, (0,), 2, 2),
+    "MergeSingleListFeatureTensors": (3, (0, 2), 1, 3),
+    "MergeSingleMapFeatureTensors": (4, (0, 3), 2, 4),
+    "MergeSingleScalarFeatureTensors": (2, (1,), 0, 2),
+}
+
+
+def _merged_gradient(maker: GradientMaker) -> None:
+    count, needed, wanted, given = _MERGED[maker.op.type]
+    features = range(0, len(maker.op.input), count)
+    maker.add(
+        maker.op.type + "Gradient",
+        [*(maker.I(at + i) for at in features for i in needed), maker.GO(given)],
+        [maker.GI(at + wanted) for at in features],
+    )
+
+
 @operator(
     "MergeSingleScalarFeatureTensors",
     types={"features": [VALUES, BOOL]},
     inputs="2n",
     rearranges={2: 0},
     effects=("values",),
+    gradient=_merged_gradient,
 )
 def merge_single_scalar_feature_tensors(
     *features: Tensor, feature_ids: list[int] | None = None
@@ -158,6 +181,7 @@ def _single_lengths(given: Sequence[Tensor], masks: list[Tensor]) -> list[Tensor
     inputs="3n",
     rearranges={3: 1},
     effects=("values",),
+    gradient=_merged_gradient,
 )
 def merge_single_list_feature_tensors(
     *features: Tensor, feature_ids: list[int] | None = None
@@ -176,6 +200,7 @@ def merge_single_list_feature_tensors(
     inputs="4n",
     rearranges={3: 1, 4: 2},
     effects=("values",),
+    gradient=_merged_gradient,
 )
 def merge_single_map_feature_tensors(
     *features: Tensor, feature_ids: list[int] | None = None
@@ -212,6 +237,7 @@ def _multi(
     inputs="3n",
     rearranges={2: 2},
     effects=("values",),
+    gradient=_merged_gradient,
 )
 def merge_multi_scalar_feature_tensors(*features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Features: lengths, keys and values. Outputs: the same, merged."""
@@ -237,6 +263,7 @@ def _inner_lengths(given: Sequence[Tensor], examples: list[Tensor]) -> list[Tens
     inputs="4n",
     rearranges={3: 3},
     effects=("values",),
+    gradient=_merged_gradient,
 )
 def merge_multi_list_feature_tensors(
     *features: Tensor,
@@ -254,6 +281,7 @@ def merge_multi_list_feature_tensors(
     inputs="5n",
     rearranges={3: 3, 4: 4},
     effects=("values",),
+    gradient=_merged_gradient,
 )
 def merge_multi_map_feature_tensors(
     *features: Tensor,

@@ -8,11 +8,14 @@ lengths_reducer_ops.h in caffe2/operators, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.gradients import gradient_alone
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import (
     positions_in_segments,
     segment_ids,
@@ -22,8 +25,6 @@ from bridge.caffe2.operators.base.rows_and_segments import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
@@ -70,7 +71,16 @@ def lengths_mean(data: Tensor, lengths: Tensor, *, out: Out = None) -> Tensor:
     return sum_segments(data, None, lengths, "mean", out=out)
 
 
-@operator("LengthsWeightedSum", types=BY_LENGTHS)
+@operator(
+    "LengthsWeightedSum",
+    types=BY_LENGTHS,
+    gradient=by_argument(
+        "grad_on_weights",
+        0,
+        "$WithMainInputGradient i1 g0 i2 i0 > 0 1",
+        "$Gradient i1 g0 i2 > 0",
+    ),
+)
 def lengths_weighted_sum(
     data: Tensor, weights: Tensor, lengths: Tensor, *, out: Out = None
 ) -> Tensor:
@@ -162,7 +172,16 @@ def sparse_lengths_max(
     return _looked_up(data, indices, lengths, "max", out=out)
 
 
-@operator("SparseLengthsWeightedSum", types=LOOK_UP)
+@operator(
+    "SparseLengthsWeightedSum",
+    types=LOOK_UP,
+    gradient=by_argument(
+        "grad_on_weights",
+        0,
+        "SparseLengthsIndicesInGradientWeightedSumWithMainInputGradient i1 g0 i3 i0 i2 > 0@2 1",
+        "SparseLengthsIndicesInGradientWeightedSumGradient i1 g0 i3 i2 > 0@2",
+    ),
+)
 def sparse_lengths_weighted_sum(
     data: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor, *, out: Out = None
 ) -> Tensor:

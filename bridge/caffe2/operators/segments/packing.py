@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, INTS, has_values, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import positions_in_segments, segment_ids
 from bridge.caffe2.operators.segments.lengths import require_lengths
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 
@@ -44,7 +42,7 @@ def pack_segments(
     n, width = lengths.shape[0], max_length
     if width == -1:
         width = int(lengths.max()) if n else 0
-        torch._check(width >= 0)
+        torch._check(width >= 0)  # type: ignore[no-untyped-call]
     else:
         require(width >= 0, "max_length is not negative", width)
     within = positions_in_segments(lengths, ids)

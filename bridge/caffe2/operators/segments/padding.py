@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, INTS, has_values, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import (
     along_rows,
     check_lengths,
@@ -18,8 +21,6 @@ from bridge.caffe2.operators.base.rows_and_segments import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import OutputCount
 
 __all__: list[str] = []
@@ -57,7 +58,18 @@ def _row(row: Tensor | None, data: Tensor) -> Tensor:
     return row.reshape(1, *data.shape[1:])
 
 
-@operator("AddPadding", types=SEGMENTS, outputs="1-2")
+def _padding_gradient(maker: GradientMaker) -> None:
+    inputs = [maker.GO(0)]
+    if len(maker.op.input) > 1:
+        inputs.append(maker.O(1))
+    back = "AddPadding" if maker.op.type == "RemovePadding" else "RemovePadding"
+    maker.add(back, inputs, [maker.GI(0)])
+    if maker.op.type == "AddPadding" and len(maker.op.input) > 2:
+        paddings = [maker.GI(i) for i in range(2, len(maker.op.input))]
+        maker.add("GatherPadding", inputs, paddings)
+
+
+@operator("AddPadding", types=SEGMENTS, outputs="1-2", gradient=_padding_gradient)
 def add_padding(
     data: Tensor,
     lengths: Tensor | None = None,
@@ -94,7 +106,7 @@ def add_padding(
     return padded, longer
 
 
-@operator("RemovePadding", types=PADDED, outputs="1-2")
+@operator("RemovePadding", types=PADDED, outputs="1-2", gradient=_padding_gradient)
 def remove_padding(
     data: Tensor,
     lengths: Tensor | None = None,

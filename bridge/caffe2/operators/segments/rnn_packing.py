@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, require
 from bridge.caffe2.operators.base.rows_and_segments import positions_in_segments, segment_ids
 from bridge.caffe2.operators.segments.lengths import require_lengths
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 

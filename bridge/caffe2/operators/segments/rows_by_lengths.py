@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, NUMBERS, has_values, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import (
     check_lengths,
     counts_of,
@@ -17,10 +19,6 @@ from bridge.caffe2.operators.base.rows_and_segments import (
 )
 from bridge.caffe2.operators.search.top_k import sorted_down
 from bridge.caffe2.operators.segments.lengths import require_lengths
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 

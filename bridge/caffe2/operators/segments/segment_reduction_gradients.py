@@ -7,19 +7,17 @@ reducer_functors.h in caffe2/operators, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, has_values, require
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import (
     along_rows,
     counts_of,
     segment_ids,
     select_rows,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 

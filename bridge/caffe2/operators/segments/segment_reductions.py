@@ -8,16 +8,16 @@ segment_reduction_op.h and reducer_functors.h in caffe2/operators, PyTorch 1.8.1
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.c10.errors import EnforceIndexError
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.gradients import gradient_alone
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, counts_of, select_rows
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 
@@ -116,7 +116,19 @@ def sorted_segment_mean(data: Tensor, segment_ids: Tensor) -> Tensor:
     return _mean(*_sorted(data, segment_ids))
 
 
-@operator("SortedSegmentWeightedSum", types=BY_IDS, effects=("values",))
+def _segments_gradient(maker: GradientMaker) -> None:
+    maker.enforce(
+        not maker.argument("grad_on_weights", 0), "does not work with argument 'grad_on_weights'"
+    )
+    if maker.op.type.startswith("Sparse"):
+        add_pattern(f"{maker.op.type.removeprefix('Sparse')}Gradient i1 g0 i3 > 0@2", maker)
+    else:
+        add_pattern("$Gradient i1 g0 i2 > 0", maker)
+
+
+@operator(
+    "SortedSegmentWeightedSum", types=BY_IDS, effects=("values",), gradient=_segments_gradient
+)
 def sorted_segment_weighted_sum(data: Tensor, weights: Tensor, segment_ids: Tensor) -> Tensor:
     """The sum of the rows of each segment times their weights."""
     _check_ids(data, segment_ids)
@@ -145,7 +157,12 @@ def sparse_sorted_segment_mean(data: Tensor, indices: Tensor, segment_ids: Tenso
     return _mean(*_sorted(_rows(data, indices), segment_ids))
 
 
-@operator("SparseSortedSegmentWeightedSum", types=BY_INDICES, effects=("values",))
+@operator(
+    "SparseSortedSegmentWeightedSum",
+    types=BY_INDICES,
+    effects=("values",),
+    gradient=_segments_gradient,
+)
 def sparse_sorted_segment_weighted_sum(
     data: Tensor, weights: Tensor, indices: Tensor, segment_ids: Tensor
 ) -> Tensor:
@@ -173,7 +190,7 @@ def unsorted_segment_mean(data: Tensor, segment_ids: Tensor, *, num_segments: in
     return _mean(*_unsorted(data, segment_ids, num_segments))
 
 
-@operator("UnsortedSegmentWeightedSum", types=BY_IDS)
+@operator("UnsortedSegmentWeightedSum", types=BY_IDS, gradient=_segments_gradient)
 def unsorted_segment_weighted_sum(
     data: Tensor, weights: Tensor, segment_ids: Tensor, *, num_segments: int = -1
 ) -> Tensor:
@@ -206,7 +223,7 @@ def sparse_unsorted_segment_mean(
     return _mean(*_unsorted(_rows(data, indices), segment_ids, num_segments))
 
 
-@operator("SparseUnsortedSegmentWeightedSum", types=BY_INDICES)
+@operator("SparseUnsortedSegmentWeightedSum", types=BY_INDICES, gradient=_segments_gradient)
 def sparse_unsorted_segment_weighted_sum(
     data: Tensor, weights: Tensor, indices: Tensor, segment_ids: Tensor, *, num_segments: int = -1
 ) -> Tensor:

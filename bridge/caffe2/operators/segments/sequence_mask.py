@@ -5,18 +5,24 @@ from __future__ import annotations
 
 import math
 
-from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import INT32, axis_from_front, require
-from bridge.caffe2.operators.base.lazy_torch import torch
+import torch
+from torch import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
+from bridge.caffe2.definitions.arguments import MakeArgument
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.operators.base.checks import INT32, axis_from_front, require
 
 __all__: list[str] = []
 
 
-@operator("SequenceMask", types={"given": INT32})
+def _sequence_mask_gradient(maker: GradientMaker) -> None:
+    inputs = [maker.GO(0), *maker.op.input[1:2]]
+    operator = maker.add("SequenceMask", inputs, [maker.GI(0)])
+    operator.arg.append(MakeArgument("grad", 1))
+
+
+@operator("SequenceMask", types={"given": INT32}, gradient=_sequence_mask_gradient)
 def sequence_mask(
     x: Tensor,
     given: Tensor | None = None,

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import torch
+
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import INT32
-from bridge.caffe2.operators.base.float_operator import FloatOperator
-from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-@register_operator("APMeter")
-class APMeter(FloatOperator):
+@register_operator("APMeter", inputs="2", outputs="1", gradient="undefined")
+class APMeter(TorchOperator):
     """The average precision of each class. Inputs: scores and labels, one row per sample.
 
     Over the samples of all runs of this operator, at most `buffer_size` (1000). Beyond that the
@@ -30,16 +31,16 @@ class APMeter(FloatOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._size = self.GetSingleArgument("buffer_size", 1000)
-        self.enforce(self._size > 0, "buffer_size is at least 1", self._size)
+        require(self._size > 0, "buffer_size is at least 1", self._size)
 
     def RunOnDevice(self) -> None:
-        scores, labels = self.x(0), self.x(1, INT32)
-        self.enforce(scores.dim() == 2, "scores have two dimensions", scores)
-        self.enforce(labels.shape == scores.shape, "there is one label per score", labels, scores)
+        scores, labels = self.x(0, FLOAT), self.x(1, INT32)
+        require(scores.dim() == 2, "scores have two dimensions", scores)
+        require(labels.shape == scores.shape, "there is one label per score", labels, scores)
         scores, labels = scores[-self._size :], labels[-self._size :]
         if self._scores is not None and self._labels is not None:
             same = self._scores.size(1) == scores.size(1)
-            self.enforce(same, "the number of classes is that of earlier runs", scores.size(1))
+            require(same, "the number of classes is that of earlier runs", scores.size(1))
             old = max(self._size - len(scores), 0)
             kept = self._scores[max(len(self._scores) - old, 0) :]
             scores = torch.cat([kept, scores])

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, INTS, require
 from bridge.caffe2.operators.base.rows_and_segments import (
@@ -25,8 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments, Out
 

@@ -7,7 +7,8 @@ from bridge import c10
 from bridge.caffe2.blobs.objects import Mutex
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.objects.stat_registry import Stat
 from bridge.caffe2.operators.training import step_kernels
 
@@ -21,8 +22,10 @@ __all__ = ["AtomicIter", "Iter"]
 _LARGEST = 2**63 - 1
 
 
-@register_operator("Iter", ("cpu", "cuda"))
-class Iter(FloatOperator):
+@register_operator(
+    "Iter", ("cpu", "cuda"), inputs="0-1", outputs="1", inplace="0>0!", gradient="none"
+)
+class Iter(TorchOperator):
     """Add one to the int64 in the output, which is also the input; set it to 1 if there is none.
 
     It is on the CPU wherever the operator runs.
@@ -44,13 +47,15 @@ class Iter(FloatOperator):
         tensor = self.OutputTensorOrUndefined(0)
         holds_one = tensor.IsType(c10.int64) and tensor.numel() == 1
         holds_one = holds_one and tensor.GetDeviceType() == c10.CPU
-        self.enforce(holds_one, "the output holds one int64, on the CPU")
+        require(holds_one, "the output holds one int64, on the CPU")
         room = operand(tensor)
         if not step_kernels.count(room, _LARGEST):
-            self.enforce(False, "the count is in [0, 2**63 - 1)", int(room))
+            require(False, "the count is in [0, 2**63 - 1)", int(room))
 
 
-@register_operator("AtomicIter", ("cpu", "cuda"))
+@register_operator(
+    "AtomicIter", ("cpu", "cuda"), inputs="2", outputs="1", inplace="1>0!", gradient="none"
+)
 class AtomicIter(Iter):
     """(mutex, count) -> count + 1, in place.
 

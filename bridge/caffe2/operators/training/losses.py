@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, has_values, require
 from bridge.caffe2.operators.base.gradients import with_gradient
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
@@ -143,8 +143,7 @@ def _logits_loss(
     if out is None:
         return torch.neg(mean).view(logits.shape[:-1])
     torch.neg(mean, out=out.view(-1))
-    found: Tensor = out
-    return found
+    return out
 
 
 def _logits_gradient(

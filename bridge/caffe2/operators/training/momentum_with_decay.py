@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT
 from bridge.caffe2.operators.training.optimizers import alike, learning_rate_of, momentum_step
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 

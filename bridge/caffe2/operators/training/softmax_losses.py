@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import (
@@ -18,13 +21,10 @@ from bridge.caffe2.operators.base.checks import (
     require_range,
 )
 from bridge.caffe2.operators.base.gradients import with_gradient
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
@@ -169,8 +169,7 @@ def softmax_with_loss_gradient(
     if out is None:
         return (apart * factor).view(p.shape)
     torch.mul(apart, factor, out=out.view(rows.shape))
-    found: Tensor = out
-    return found
+    return out
 
 
 def _pixels(x: Tensor, label: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import torch
+from torch import Tensor
+
 from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.checks import (
     FLOAT,
     INT64,
@@ -19,8 +23,6 @@ from bridge.caffe2.operators.base.checks import (
     require,
     single,
 )
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
-from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.training import row_step_kernels, sparse_kernels
 from bridge.caffe2.operators.training.ftrl import FtrlSettings, ftrl_step
 from bridge.caffe2.operators.training.optimizers import (
@@ -34,8 +36,6 @@ from bridge.caffe2.operators.training.row_rounds import rounds_of_rows, row_widt
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
-
-    from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments, Out, OutputCount
 

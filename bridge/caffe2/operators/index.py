@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where each built-in operator is declared. Made by tools/make_operator_index.py."""
+
+from __future__ import annotations
+
+import functools
+
+__all__ = ["modules"]
+
+_TEXT = """
+boxes.detections: BoxWithNMSLimit
+boxes.feature_pyramid: CollectAndDistributeFpnRpnProposals CollectRpnProposals
+  DistributeFpnProposals
+boxes.keypoints: HeatmapMaxKeypoint
+boxes.proposals: BBoxTransform GenerateProposals GenerateProposalsCPP
+boxes.rmac_regions: RMACRegions
+boxes.roi_align: RoIAlign RoIAlignGradient RoIAlignRotated RoIAlignRotatedGradient
+boxes.roi_pool: RoIPool RoIPoolGradient
+control.aten: ATen
+control.barriers: AsyncNetBarrier DataCouple Free
+control.blob_names: GetAllBlobNames
+control.checks: Assert Crash EnforceFinite Fail FeedBlob LogFatal NanCheck ThrowChildThreadException
+  ThrowException
+control.coalesce: UnsafeCoalesce
+control.device_copy: CopyCPUToGPU CopyCPUToIDEEP CopyGPUToCPU CopyIDEEPToCPU
+control.files: Checkpoint DBExists Load Save Snapshot
+control.if_while: If While
+control.onnx_while: ONNXWhile
+control.printing: Print
+control.python_operator: Python PythonDLPack PythonDLPackGradient PythonGradient
+control.recurrent_network: RecurrentNetwork RecurrentNetworkBlobFetcher RecurrentNetworkGradient
+  rnn_internal_accumulate_gradient_input rnn_internal_apply_link
+control.scopes: CreateScope Do HasScope
+control.summary: Summarize
+datasets.append: Append AtomicAppend TrimDataset
+datasets.blobs_queue: CloseBlobsQueue CreateBlobsQueue DequeueBlobs EnqueueBlobs SafeDequeueBlobs
+  SafeEnqueueBlobs WeightedSampleDequeueBlobs
+datasets.cursor_operators: CheckDatasetConsistency ComputeOffset CreateTreeCursor GetCursorOffset
+  ReadNextBatch ReadRandomBatch ResetCursor SortAndShuffle
+datasets.db_readers: CreateBlobsQueueDB CreateDB TensorProtosDBInput
+datasets.last_n_window: LastNWindowCollector
+datasets.rebatching_queue: CloseRebatchingQueue CreateRebatchingQueue DequeueRebatchingQueue
+  EnqueueRebatchingQueue
+datasets.records: CollectTensor ConcatTensorVector CreateTensorVector PackRecords TensorVectorSize
+  UnPackRecords
+datasets.reservoir_sampling: ReservoirSampling
+datasets.text_file_reader: CreateTextFileReader TextFileReaderRead
+distributed.collectives: Allgather Allreduce Barrier Broadcast Reduce ReduceScatter
+distributed.common_worlds: CloneCommonWorld CreateCommonWorld DestroyCommonWorld
+distributed.device_collectives: GetGPUMemoryUsage NCCLAllGather NCCLAllreduce NCCLBroadcast
+  NCCLReduce NCCLReduceScatter
+distributed.point_to_point: ReceiveTensor SendTensor
+distributed.stores: FileStoreHandlerCreate RedisStoreHandlerCreate StoreAdd StoreGet StoreSet
+  StoreWait
+elementwise.accumulate: Accumulate
+elementwise.activation_gradients: EluGradient GeluGradient HardSigmoidGradient LeakyReluGradient
+  LogitGradient MishGradient ReluGradient ReluNGradient SeluGradient SigmoidGradient
+  SoftplusGradient SoftsignGradient SwishGradient TanhGradient ThresholdedReluGradient
+elementwise.activations: Elu Gelu LeakyRelu Logit Mish Relu Selu Sigmoid Softplus Softsign Swish
+  Tanh ThresholdedRelu
+elementwise.binary: Add And BitwiseAnd BitwiseOr BitwiseXor Div EQ GE GT LE LT Mul NE Or Pow Sub Xor
+elementwise.binary_gradients: AddGradient DivGradient MulGradient SubGradient
+elementwise.cast: Cast FloatToHalf HalfToFloat
+elementwise.function_gradients: AbsGradient AcosGradient AsinGradient AtanGradient CbrtGradient
+  ClipGradient CosGradient CoshGradient CubeGradient ErfGradient ReciprocalGradient RsqrtGradient
+  SinGradient SinhGradient TanGradient
+elementwise.functions: Cbrt Clip ClipTensorByScaling Cube EnsureClipped HardSigmoid IsNaN Mod ReluN
+  ReplaceNaN Scale
+elementwise.nary: Max Mean Min Sum SumInt SumRelu WeightedSum
+elementwise.nary_gradients: MaxGradient MeanGradient MinGradient WeightedSumGradient
+elementwise.parametric: BatchBoxCox Glu PRelu PReluGradient
+elementwise.torch_functions: Abs Acos Asin Atan Ceil Cos Cosh Erf Exp Floor Log Negative Not
+  Reciprocal Rsqrt Sign Sin Sinh Sqr Sqrt Tan
+elementwise.where: Conditional Where
+fills.constant: ConstantFill DiagonalFill Float16ConstantFill
+fills.given: GivenTensorBoolFill GivenTensorByteStringToUInt8Fill GivenTensorDoubleFill
+  GivenTensorFill GivenTensorInt16Fill GivenTensorInt64Fill GivenTensorIntFill GivenTensorStringFill
+fills.random: Float16UniformFill GaussianFill MSRAFill UniformFill UniformIntFill UniqueUniformFill
+  XavierFill
+fills.ranges: LengthsRangeFill Range RangeFill
+fills.sampling: SparseDropoutWithReplacement WeightedMultiSampling WeightedSample
+images.convolution: Conv Conv1D Conv1DGradient Conv2D Conv2DGradient Conv3D Conv3DGradient
+  ConvGradient ConvRelu
+images.deformable: DeformConv DeformConvGradient
+images.im2col: Col2Im Im2Col
+images.integral_image: IntegralImage IntegralImageGradient
+images.locally_connected: LC LC1D LC1DGradient LC2D LC2DGradient LC3D LC3DGradient LCGradient
+images.padding: PadImage PadImageGradient
+images.pooling: AveragePool AveragePool1D AveragePool1DGradient AveragePool2D AveragePool2DGradient
+  AveragePool3D AveragePool3DGradient AveragePoolGradient LpPool LpPoolGradient MaxPool MaxPool1D
+  MaxPool1DGradient MaxPool2D MaxPool2DGradient MaxPool3D MaxPool3DGradient MaxPoolGradient
+images.pooling_with_index: MaxPoolWithIndex MaxPoolWithIndexGradient
+images.resizing: ResizeNearest ResizeNearest3D ResizeNearest3DGradient ResizeNearestGradient
+  UpsampleBilinear UpsampleBilinearGradient
+images.space_to_batch: BatchToSpace SpaceToBatch
+images.stylizer: BRGNCHWCToPackedInt8BGRAStylizerDeprocess
+  PackedInt8BGRANHWCToNCHWCStylizerPreprocess
+images.transposed_convolution: ConvTranspose ConvTransposeGradient
+layers.batch_normalization: SpatialBN SpatialBNGradient
+layers.channels: AffineChannel AffineChannelGradient BatchMoments BatchMomentsGradient
+  ChannelBackpropStats ChannelShuffle ChannelShuffleGradient ChannelStats ElementwiseLinear
+  ElementwiseLinearGradient NormalizePlanarYUV
+layers.distances: CosineSimilarity CosineSimilarityGradient DotProduct DotProductGradient L1Distance
+  L1DistanceGradient SquaredL2Distance SquaredL2DistanceGradient
+layers.dropout: Dropout DropoutGrad
+layers.hierarchical_softmax: HSoftmax HSoftmaxGradient HSoftmaxSearch HuffmanTreeHierarchy
+layers.inference_lstm: InferenceLSTM
+layers.local_response_normalization: LRN LRNGradient
+layers.matrix_products: BatchMatMul FC FCGradient FCTransposed FCTransposedGradient MatMul
+layers.normalization: C10LayerNorm_DontUseThisOpYet GroupNorm InstanceNorm LayerNorm RMSNorm
+layers.normalization_gradients: GroupNormGradient InstanceNormGradient LayerNormGradient
+  RMSNormGradient
+layers.packed_products: FbFCPacked FbGemmPack FbGemmPackTranspose
+layers.recurrent: GRUUnit GRUUnitGradient LSTMUnit LSTMUnitGradient
+layers.row_normalization: Normalize NormalizeGradient NormalizeL1 Softmax SoftmaxGradient
+layers.row_operators: BatchPermutation BatchPermutationGradient Float16SparseNormalize ScaleBlobs
+  SinusoidPositionEncoding SparseLpRegularizer SparseNormalize SquareRootDivide
+  VariableLengthSequencePadding
+layers.tensor_trains: ConcatBatchMatMulBatchGatherOp TT TTLinearGradient TTSparseLengthsSum
+  TTSparseLengthsSumGradient
+movement.copies: Alias AliasWithName Copy CopyFromCPUInput CopyOnDeviceLike EnsureCPUOutput
+  EnsureDense NegateGradient StopGradient ZeroGradient
+movement.gradients: BatchGatherGradient CopyRowsToTensorGradient ExpandGradient SliceGradient
+  TileGradient
+movement.masks: BooleanMask BooleanMaskGradient BooleanMaskLengths BooleanUnmask
+movement.partition: GatherByKey LengthsPartition Partition
+movement.ranges: GatherRanges GatherRangesToDense
+movement.scatter: CopyRowsToTensor RemoveDataBlocks Scatter ScatterAssign ScatterWeightedSum
+movement.shape: ExpandDims Flatten FlattenToVec MergeDim PrependDim Reshape ResizeLike Squeeze
+movement.sizes: HasElements IsEmpty Shape Size
+movement.slice_gather: BatchGather Gather Slice
+movement.sparse_to_dense: BatchDenseToSparse BatchSparseToDense DenseVectorToIdList SparseToDense
+movement.sparse_to_dense_gradients: SparseToDenseMaskGradient
+movement.sparse_to_dense_mask: SparseToDenseMask
+movement.split_concat: Concat DepthConcat DepthSplit Split SplitByLengths
+movement.tile_expand: Expand NumpyTile Tile
+movement.transpose: NCHW2NHWC NHWC2NCHW Transpose
+objects.atomics: AtomicFetchAdd AtomicFetchAdd64 CheckAtomicBool ConditionalSetAtomicBool
+  CreateAtomicBool CreateMutex
+objects.counters: CheckCounterDone CountDown CountUp CreateCounter ResetCounter RetrieveCount
+objects.index: IndexFreeze IndexGet IndexLoad IndexSize IndexStore IntIndexCreate LongIndexCreate
+  StringIndexCreate
+objects.index_hash: IndexHash
+objects.maps: CreateMap KeyValueToMap MapToKeyValue
+objects.stats: StatRegistryCreate StatRegistryExport StatRegistryUpdate TimerBegin TimerEnd TimerGet
+  TimerGetAndEnd WallClockTime
+objects.stats_put: AveragePut IncrementPut StdDevPut
+objects.strings: StringEndsWith StringEquals StringJoin StringPrefix StringStartsWith StringSuffix
+quantized.codebooks: ByteWeightDequant QuantDecode QuantDecodeGradient
+quantized.dnnlowp: Add_ENGINE_DNNLOWP AveragePool_ENGINE_DNNLOWP BatchMatMul_ENGINE_DNNLOWP
+  ChannelShuffle_ENGINE_DNNLOWP Concat_ENGINE_DNNLOWP ConvRelu_ENGINE_DNNLOWP
+  ConvRelu_ENGINE_DNNLOWP_ACC16 Conv_ENGINE_DNNLOWP Conv_ENGINE_DNNLOWP_ACC16
+  Dequantize_ENGINE_DNNLOWP Dequantize_ENGINE_DNNLOWP_ROWWISE ElementwiseLinear_ENGINE_DNNLOWP
+  FC_ENGINE_DNNLOWP FC_ENGINE_DNNLOWP_ACC16 FC_ENGINE_DNNLOWP_ROWWISE Gather_ENGINE_DNNLOWP
+  GroupNorm_ENGINE_DNNLOWP Int8Add_ENGINE_DNNLOWP Int8AveragePool_ENGINE_DNNLOWP
+  Int8BatchMatMul_ENGINE_DNNLOWP Int8ChannelShuffle_ENGINE_DNNLOWP Int8Concat_ENGINE_DNNLOWP
+  Int8ConvPackWeight_ENGINE_DNNLOWP Int8ConvPackWeight_ENGINE_DNNLOWP_ACC16
+  Int8ConvRelu_ENGINE_DNNLOWP Int8ConvRelu_ENGINE_DNNLOWP_ACC16 Int8Conv_ENGINE_DNNLOWP
+  Int8Conv_ENGINE_DNNLOWP_ACC16 Int8Dequantize_ENGINE_DNNLOWP Int8Dequantize_ENGINE_DNNLOWP_ROWWISE
+  Int8ElementwiseLinear_ENGINE_DNNLOWP Int8FCPackWeight Int8FCPackWeight_ENGINE_DNNLOWP
+  Int8FCPackWeight_ENGINE_DNNLOWP_ACC16 Int8FCPackWeight_ENGINE_DNNLOWP_ROWWISE
+  Int8FCRelu_ENGINE_DNNLOWP Int8FCRelu_ENGINE_DNNLOWP_ROWWISE Int8FC_ENGINE_DNNLOWP
+  Int8FC_ENGINE_DNNLOWP_ACC16 Int8FC_ENGINE_DNNLOWP_ROWWISE Int8Gather_ENGINE_DNNLOWP
+  Int8GroupNorm_ENGINE_DNNLOWP Int8LSTMUnit_ENGINE_DNNLOWP Int8MaxPool_ENGINE_DNNLOWP
+  Int8Mul_ENGINE_DNNLOWP Int8Quantize_ENGINE_DNNLOWP Int8Quantize_ENGINE_DNNLOWP_ROWWISE
+  Int8Relu_ENGINE_DNNLOWP Int8Sigmoid_ENGINE_DNNLOWP Int8SpatialBNRelu_ENGINE_DNNLOWP
+  Int8SpatialBN_ENGINE_DNNLOWP Int8SumRelu_ENGINE_DNNLOWP Int8Sum_ENGINE_DNNLOWP
+  Int8Tanh_ENGINE_DNNLOWP LSTMUnit_ENGINE_DNNLOWP MaxPool_ENGINE_DNNLOWP Mul_ENGINE_DNNLOWP
+  Quantize_ENGINE_DNNLOWP Quantize_ENGINE_DNNLOWP_ROWWISE Relu_ENGINE_DNNLOWP Sigmoid_ENGINE_DNNLOWP
+  SpatialBN_ENGINE_DNNLOWP SumRelu_ENGINE_DNNLOWP Sum_ENGINE_DNNLOWP Tanh_ENGINE_DNNLOWP
+quantized.fake_low_precision: FCGradient_ENGINE_FAKE_BFP_14 FCGradient_ENGINE_FAKE_BFP_16
+  FCGradient_ENGINE_FAKE_BFP_16_ROUND FCGradient_ENGINE_FAKE_BFP_24 FCGradient_ENGINE_FAKE_FP16
+  FC_ENGINE_FAKE_BFP_14 FC_ENGINE_FAKE_BFP_16 FC_ENGINE_FAKE_BFP_16_ROUND FC_ENGINE_FAKE_BFP_24
+  FC_ENGINE_FAKE_FP16
+quantized.fused_lookups: SparseLengthsMean2BitRowwiseSparse SparseLengthsMean4BitRowwiseSparse
+  SparseLengthsMean8BitRowwiseSparse SparseLengthsMeanFused2BitRowwise
+  SparseLengthsMeanFused4BitRowwise SparseLengthsMeanFused8BitRowwise
+  SparseLengthsSum2BitRowwiseSparse SparseLengthsSum4BitRowwiseSparse
+  SparseLengthsSum8BitRowwiseSparse SparseLengthsSumFused2BitRowwise
+  SparseLengthsSumFused4BitRowwise SparseLengthsSumFused8BitRowwise SparseLengthsSumSparseLookup
+  SparseLengthsWeightedSum2BitRowwiseSparse SparseLengthsWeightedSum4BitRowwiseSparse
+  SparseLengthsWeightedSum8BitRowwiseSparse SparseLengthsWeightedSumFused2BitRowwise
+  SparseLengthsWeightedSumFused4BitRowwise SparseLengthsWeightedSumFused8BitRowwise
+quantized.int8_elementwise: Int8Add Int8AddRelu Int8LeakyRelu Int8Relu Int8Sigmoid Int8Softmax
+  Int8Sum Int8SumRelu
+quantized.int8_fills: Int8Dequantize Int8GivenIntTensorFill Int8GivenTensorFill Int8Quantize
+quantized.int8_layers: Int8AveragePool Int8AveragePoolRelu Int8Conv Int8ConvRelu Int8ConvTranspose
+  Int8FC Int8MaxPool Int8MaxPoolRelu Int8RoIAlign
+quantized.int8_moves: Int8ChannelShuffle Int8Concat Int8Flatten Int8Reshape Int8ResizeNearest
+  Int8Slice Int8Transpose
+quantized.nbit_quantized: FloatToFused2BitFakeRowwiseQuantized
+  FloatToFused2BitFakeRowwiseQuantized_ENGINE_GREEDY FloatToFused2BitRowwiseQuantized
+  FloatToFused2BitRowwiseQuantized_ENGINE_GREEDY FloatToFused4BitFakeRowwiseQuantized
+  FloatToFused4BitFakeRowwiseQuantized_ENGINE_GREEDY FloatToFused4BitRowwiseQuantized
+  FloatToFused4BitRowwiseQuantized_ENGINE_GREEDY Fused2BitRowwiseQuantizedToFloat
+  Fused2BitRowwiseQuantizedToHalf Fused4BitRowwiseQuantizedToFloat Fused4BitRowwiseQuantizedToHalf
+  HalfToFused2BitFakeRowwiseQuantized HalfToFused2BitFakeRowwiseQuantized_ENGINE_GREEDY
+  HalfToFused2BitRowwiseQuantized HalfToFused2BitRowwiseQuantized_ENGINE_GREEDY
+  HalfToFused4BitFakeRowwiseQuantized HalfToFused4BitFakeRowwiseQuantized_ENGINE_GREEDY
+  HalfToFused4BitRowwiseQuantized HalfToFused4BitRowwiseQuantized_ENGINE_GREEDY
+quantized.random_quantized: FloatToFusedRandRowwiseQuantized FusedRandRowwiseQuantizedToFloat
+quantized.rowwise_lookups: SparseLengthsMean8BitsRowwise SparseLengthsSum8BitsRowwise
+  SparseLengthsWeightedMean8BitsRowwise SparseLengthsWeightedSum8BitsRowwise
+quantized.rowwise_quantized: FloatToFused8BitRowwiseQuantized
+  FloatToFused8BitRowwiseQuantizedHalfScaleBias FloatToRowwiseQuantized8Bits
+  Fused8BitRowwiseQuantizedHalfScaleBiasToFloat Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat
+  Fused8BitRowwiseQuantizedToFloat Fused8BitRowwiseQuantizedToHalfFloat GatherFused8BitRowwise
+  HalfFloatToFused8BitRowwiseQuantized HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias
+  Rowwise8BitQuantizedToFloat
+reductions.dot_product_lp_norm: DotProductWithPadding DotProductWithPaddingGradient LpNorm
+  LpNormGradient
+reductions.front_back: ReduceBackMax ReduceBackMean ReduceBackSum ReduceFrontMax ReduceFrontMean
+  ReduceFrontSum
+reductions.front_back_gradients: ReduceBackMaxGradient ReduceBackMeanGradient ReduceBackSumGradient
+  ReduceFrontMaxGradient ReduceFrontMeanGradient ReduceFrontSumGradient
+reductions.moments: Moments MomentsGradient
+reductions.reduce: ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceSum
+reductions.reduce_all: ArgMax ArgMin ColwiseMax ColwiseMaxGradient ReduceTailSum RowMul RowwiseMax
+  RowwiseMaxGradient SumElements SumElementsGradient SumElementsInt SumSqrElements
+reductions.reduce_gradients: ReduceL1Gradient ReduceL2Gradient ReduceMaxGradient ReduceMeanGradient
+  ReduceMinGradient ReduceSumGradient
+reductions.weighted_sums: ReduceFrontWeightedSum SumReduceLike
+refused: Int8GenQuantParams Onnxifi
+search.buckets: BatchBucketOneHot BatchBucketize BatchOneHot Bucketize OneHot SegmentOneHot
+search.categories: KeySplit NGramFromCategorical
+search.find: Find FindDuplicateElements IsMemberOf Unique
+search.histograms: AccumulateHistogram Histogram Quantile SelfBinningHistogram
+search.percentiles: BisectPercentile Percentile
+search.piecewise: PiecewiseLinearTransform StumpFunc StumpFuncIndex
+search.top_k: FlexibleTopK TopK
+search.top_k_gradients: FlexibleTopKGradient LengthsTopKGradient TopKGradient
+segments.ctc_beam_search: CTCBeamSearchDecoder
+segments.feature_map_gradients: MergeMultiListFeatureTensorsGradient
+  MergeMultiMapFeatureTensorsGradient MergeMultiScalarFeatureTensorsGradient
+  MergeSingleListFeatureTensorsGradient MergeSingleMapFeatureTensorsGradient
+  MergeSingleScalarFeatureTensorsGradient
+segments.feature_maps: MergeDenseFeatureTensors MergeMultiListFeatureTensors
+  MergeMultiMapFeatureTensors MergeMultiScalarFeatureTensors MergeSingleListFeatureTensors
+  MergeSingleMapFeatureTensors MergeSingleScalarFeatureTensors
+segments.length_reductions: LengthsMax LengthsMean LengthsSum LengthsWeightedSum SparseLengthsMax
+  SparseLengthsMean SparseLengthsPositionalWeightedSum SparseLengthsSum SparseLengthsWeightedSum
+segments.lengths: LengthsSplit LengthsToOffsets LengthsToRanges LengthsToSegmentIds LengthsToShape
+  LengthsToWeights SegmentIdsToLengths SegmentIdsToRanges
+segments.packing: PackSegments ReversePackedSegs UnpackSegments
+segments.padding: AddPadding GatherPadding PadEmptySamples RemovePadding
+segments.rnn_packing: PackRNNSequence UnpackRNNSequence
+segments.rows_by_lengths: LengthsGather LengthsPad LengthsTile LengthsTopK MergeIdLists
+segments.segment_reduction_gradients: LengthsIndicesInGradientMeanGradient
+  LengthsIndicesInGradientSumGradient LengthsMaxWithMainInputAndForwardOutputGradient
+  LengthsMeanGradient LengthsSumGradient LengthsWeightedSumGradient
+  LengthsWeightedSumWithMainInputGradient ReduceFrontWeightedSumGradient SortedSegmentMeanGradient
+  SortedSegmentRangeLogMeanExpGradient SortedSegmentRangeLogSumExpGradient
+  SortedSegmentRangeMaxGradient SortedSegmentRangeMeanGradient SortedSegmentRangeSumGradient
+  SortedSegmentSumGradient SortedSegmentWeightedSumGradient
+  SparseLengthsIndicesInGradientMeanGradient SparseLengthsIndicesInGradientSumGradient
+  SparseLengthsIndicesInGradientWeightedSumGradient
+  SparseLengthsIndicesInGradientWeightedSumWithMainInputGradient SparseLengthsMeanGradient
+  SparseLengthsSumGradient SparseLengthsWeightedSumGradient
+  SparseLengthsWeightedSumWithMainInputGradient SparseSortedSegmentMeanGradient
+  SparseSortedSegmentSumGradient SparseSortedSegmentWeightedSumGradient
+  SparseUnsortedSegmentMeanGradient SparseUnsortedSegmentSumGradient
+  SparseUnsortedSegmentWeightedSumGradient UnsortedSegmentMeanGradient UnsortedSegmentSumGradient
+  UnsortedSegmentWeightedSumGradient
+segments.segment_reductions: SortedSegmentMean SortedSegmentRangeLogMeanExp
+  SortedSegmentRangeLogSumExp SortedSegmentRangeMax SortedSegmentRangeMean SortedSegmentRangeSum
+  SortedSegmentSum SortedSegmentWeightedSum SparseSortedSegmentMean SparseSortedSegmentSum
+  SparseSortedSegmentWeightedSum SparseUnsortedSegmentMean SparseUnsortedSegmentSum
+  SparseUnsortedSegmentWeightedSum UnsortedSegmentMean UnsortedSegmentSum UnsortedSegmentWeightedSum
+segments.sequence_labels: CTCGreedyDecoder SwapBestPath ViterbiPath
+segments.sequence_mask: SequenceMask
+training.average_precision: APMeter
+training.ftrl: Ftrl GFtrl
+training.fused_optimizers: RowWiseSparseAdagradFusedWithSparseLengthsMeanGradient
+  RowWiseSparseAdagradFusedWithSparseLengthsMeanGradientApprox
+  RowWiseSparseAdagradFusedWithSparseLengthsSumGradient
+  RowWiseSparseAdagradFusedWithSparseLengthsSumGradientApprox
+  RowWiseSparseAdagradFusedWithSparseLengthsWeightedSumGradient
+  RowWiseSparseAdagradFusedWithSparseLengthsWeightedSumGradientApprox
+  SparseAdagradFusedWithSparseLengthsMeanGradient
+  SparseAdagradFusedWithSparseLengthsMeanGradientApprox
+  SparseAdagradFusedWithSparseLengthsSumGradient
+  SparseAdagradFusedWithSparseLengthsSumGradientApprox
+  SparseAdagradFusedWithSparseLengthsWeightedSumGradient
+  SparseAdagradFusedWithSparseLengthsWeightedSumGradientApprox
+training.iterations: AtomicIter Iter
+training.learning_rate: LearningRate
+training.listwise_ranking: LambdaRankNdcg LambdaRankNdcgGradient
+training.losses: CrossEntropy CrossEntropyGradient LabelCrossEntropy LabelCrossEntropyGradient
+  MakeTwoClass MakeTwoClassGradient SigmoidCrossEntropyWithLogits
+  SigmoidCrossEntropyWithLogitsGradient WeightedSigmoidCrossEntropyWithLogits
+  WeightedSigmoidCrossEntropyWithLogitsGradient
+training.metrics: Accuracy AveragedLoss AveragedLossGradient MultiClassAccuracy Perplexity
+training.momentum_with_decay: FP16MomentumSGDUpdate FP32MomentumSGDUpdate
+training.optimizers: Adadelta Adagrad Adam Lars LearningRateAdaption MomentumSGD MomentumSGDUpdate
+  RmsProp Storm WeightScale Wngrad
+training.pair_losses: BernoulliJSD BernoulliJSDGradient CosineEmbeddingCriterion
+  CosineEmbeddingCriterionGradient MarginRankingCriterion MarginRankingCriterionGradient
+  PairWiseLoss PairWiseLossGradient
+training.row_wise_counter: RowWiseCounter
+training.softmax_losses: SoftmaxWithLoss SoftmaxWithLossGradient SpatialSoftmaxWithLoss
+  SpatialSoftmaxWithLossGradient
+training.sparse_optimizers: RowWiseSparseAdagrad RowWiseSparseAdam SparseAdadelta SparseAdagrad
+  SparseAdam SparseFtrl SparseMomentumSGDUpdate SparseStorm SparseWngrad
+training.yellow_fin: YellowFin
+"""
+
+
+@functools.cache
+def modules() -> dict[str, str]:
+    """Return the module in this package that declares an operator, by registry key."""
+    lines = (line.partition(": ") for line in _TEXT.replace("\n  ", " ").strip().split("\n"))
+    return {key: module for module, _, keys in lines for key in keys.split()}
