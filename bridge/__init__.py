@@ -13,7 +13,8 @@ never from those above; ``tests/test_architecture.py`` checks it. The layers, lo
     caffe2.proto caffe2.base caffe2.tensor caffe2.blobs caffe2.files caffe2.definitions
     caffe2.gradients caffe2.nets caffe2.execution caffe2.operators caffe2.workspaces
     caffe2.modules caffe2.conversion caffe2.models caffe2.tasks caffe2.legacy caffe2.* caffe2
-    see single trees front c_api conform functions tf integrations shared include bridge shell __main__
+    see single trees front c_api conform functions tf integrations shared include bridge shell
+    __main__
 """
 
 from __future__ import annotations

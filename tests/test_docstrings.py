@@ -46,11 +46,9 @@ def load(module_name: str) -> ModuleType | None:
 
     Paddle ends a process that has imported TensorFlow before it (Paddle 3.3, TensorFlow 2.21).
     """
-    if module_name.endswith("functions.outside.paddle") or module_name.endswith(
-        "functions.inside.paddle"
-    ):
-        if "tensorflow" in sys.modules and "paddle" not in sys.modules:
-            return None
+    paddle = module_name.endswith(("functions.outside.paddle", "functions.inside.paddle"))
+    if paddle and "tensorflow" in sys.modules and "paddle" not in sys.modules:
+        return None
     try:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:

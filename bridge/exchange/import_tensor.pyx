@@ -329,7 +329,7 @@ cdef TensorImpl _by_slow_door(int protocol, object x, object copy):
         return import_capsule_method(x, copy)
     else:
         # (NumPy may be marked as absent)
-        import numpy
+        import numpy  # no-cython-lint
         if not numpy_loaded():
             raise ImportError("NumPy was imported but is not in sys.modules.")
         from bridge.exchange import array_doors

@@ -9,7 +9,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport uintptr_t
 
-from bridge.c10.python_api cimport Py_TYPE, owned, publish_pointer, take_pending
+from bridge.c10.python_api cimport Py_TYPE, owned, publish_pointer
 from bridge.dlpack.abi cimport DLPACK_MAJOR, DLPackExchangeAPI
 from bridge.c10.slots cimport getter_function, noargs_function
 

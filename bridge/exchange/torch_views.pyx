@@ -34,7 +34,6 @@ from bridge.c10.python_api cimport Py_TYPE, owned, pointer, take_pending
 from bridge.c10.storage cimport (
     BORROWED,
     Storage,
-    flags_of,
     nbytes_of,
     owner_of,
     set_flags,

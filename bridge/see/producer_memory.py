@@ -65,7 +65,7 @@ def _imported(x: Any) -> TensorImpl:
     try:
         return import_tensor(x, None, False)
     except BufferError:
-        inner = getattr(x, "value", None) if "Variable" in type(x).__name__ else x
+        inner: Any = getattr(x, "value", None) if "Variable" in type(x).__name__ else x
         if not callable(getattr(type(inner), "detach", None)):
             raise
         detached = inner.detach()

@@ -83,7 +83,7 @@ def check_own_memory() -> None:
     for name, blob in workspace.Workspace.current.blobs.items():
         tensor = blob._tensor
         if tensor is not None and tensor.numel() and tensor.dtype().is_pod:
-            assert owners.setdefault(tensor.storage().data_ptr(), name) == name
+            assert owners.setdefault(tensor.raw_data(), name) == name
 
 
 @pytest.mark.parametrize(("case", "outcome"), RECORDED)
