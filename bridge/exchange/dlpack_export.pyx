@@ -10,6 +10,7 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+from bridge.c10.layout cimport contiguous_strides
 from bridge.c10.retained cimport retained_owner
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport (
@@ -70,10 +71,13 @@ cdef void _describe(TensorImpl impl, char* data, DLTensor* out, int64_t* dims) n
     out.shape = dims
     out.strides = strides
     memcpy(dims, impl.c_sizes, impl.ndim * sizeof(int64_t))
+    if impl.c_numel == 0:
+        contiguous_strides(dims, strides, impl.ndim)    # NumPy's are 0
+        return
     memcpy(strides, impl.c_strides(), impl.ndim * sizeof(int64_t))
     # As they are, but where no element depends on it none is negative: torch has no such strides.
     for i in range(impl.ndim):
-        if strides[i] < 0 and (dims[i] == 1 or impl.c_numel == 0):
+        if strides[i] < 0 and dims[i] == 1:
             strides[i] = 1
 
 
