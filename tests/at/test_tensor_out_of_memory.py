@@ -124,9 +124,9 @@ CALLS: dict[str, Call] = {
     "__arrow_c_device_array__": (made, lambda t: t.__arrow_c_device_array__()),
 }
 # Lists made by C; code in Python that does more (`require_python_code`), or leaves memory behind.
-MAKES_LISTS = {"tensor", "tolist", "repr", "__array_interface__"}
-RUNS_PYTHON = {"arange", "torch's method"}
-MAY_LEAK = {"torch's method"}
+MAKES_LISTS = {"tensor", "tolist", "__array_interface__"}
+RUNS_PYTHON = {"arange", "repr", "torch's method"}
+MAY_LEAK = {"repr", "torch's method"}
 
 
 @isolated

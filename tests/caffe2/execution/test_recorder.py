@@ -101,7 +101,7 @@ def test_sizes_that_alternate_are_recorded_once_each(monkeypatch: pytest.MonkeyP
         calls.append(arguments)
         return real(*arguments)
 
-    monkeypatch.setattr("bridge.caffe2.execution.function_core.record", counted)
+    monkeypatch.setattr("bridge.caffe2.execution.recorder.record", counted)
     counts = []
     for _ in range(4):
         for rows in ([0], [1, 3], [2, 0, 1]):
