@@ -9,7 +9,7 @@ one.
 
 from libc.stdint cimport int64_t, uintptr_t
 
-from bridge.c10.device cimport host_accessible
+from bridge.at.storage_ops cimport overlap
 from bridge.c10.storage cimport (
     READONLY,
     Storage,
@@ -29,16 +29,9 @@ from bridge.exchange.torch_storage cimport torch_storage
 from bridge.exchange.torch_views cimport view_of
 
 
-cdef bint _overlap(Storage a, Storage b) noexcept:
-    """Return whether two Storages of the host have a byte in common."""
-    cdef uintptr_t first = <uintptr_t>begin_of(a), second = <uintptr_t>begin_of(b)
-    return first < second + <uintptr_t>nbytes_of(b) and second < first + <uintptr_t>nbytes_of(a) \
-        and host_accessible(a.device_type) and host_accessible(b.device_type)
-
-
 cdef bint _are_apart(Storage a, Storage b) except -1:
     """Return whether torch sees two storages where memory overlaps."""
-    if a is b or not _overlap(a, b):
+    if a is b or not overlap(a, b):
         return False
     mine, theirs = torch_storage(a), torch_storage(b)
     return mine is None or theirs is None or mine._cdata != theirs._cdata
@@ -99,12 +92,3 @@ cdef object _of(object base, TensorImpl impl, uintptr_t begin, uintptr_t end):
             or impl.c_dtype.torch is None:
         return None
     return view_of(impl, base)
-
-
-def has_memory_of(TensorImpl impl, list others):
-    """Return whether the elements lie in memory of the Storage of one of `others`."""
-    cdef Storage storage = storage_of(impl)
-    for one in others:
-        if _overlap(storage, storage_of(<TensorImpl>one)):
-            return True
-    return False

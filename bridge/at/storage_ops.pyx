@@ -6,7 +6,7 @@ Offsets count from the begin of torch's storage where the memory is a part of on
 """
 
 cimport cython
-from libc.stdint cimport INT64_MAX, int64_t
+from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
 
 from bridge.at.conversion cimport require_pod
 from bridge.c10.dims cimport Dims, parse_dims, require_numel
@@ -19,6 +19,7 @@ from bridge.c10.storage cimport (
     LENT,
     READONLY,
     Storage,
+    begin_of,
     flags_of,
     install,
     nbytes_of,
@@ -315,3 +316,19 @@ def set_metadata(TensorImpl impl, TensorImpl view):
     _former = former(impl)      # released on return
     impl.set_strided(view.c_sizes, view.c_strides(), view.ndim, view.c_numel)
     set_offset(impl, view.offset)
+
+
+cdef bint overlap(Storage a, Storage b) noexcept:
+    """Return whether two Storages of the host have a byte in common."""
+    cdef uintptr_t first = <uintptr_t>begin_of(a), second = <uintptr_t>begin_of(b)
+    return first < second + <uintptr_t>nbytes_of(b) and second < first + <uintptr_t>nbytes_of(a) \
+        and host_accessible(a.device_type) and host_accessible(b.device_type)
+
+
+def has_memory_of(TensorImpl impl, list others):
+    """Return whether the elements lie in memory of the Storage of one of `others`."""
+    cdef Storage storage = storage_of(impl)
+    for one in others:
+        if overlap(storage, storage_of(<TensorImpl>one)):
+            return True
+    return False

@@ -15,9 +15,8 @@ transform, such as torch.vmap, which has no memory.
 from __future__ import annotations
 
 from bridge.at.element_writes import write_back
-from bridge.at.joint_memory import has_memory_of, joined
 from bridge.at.readonly_guard import guard, read_only
-from bridge.at.storage_ops import import_result, mark_owned, mark_readonly
+from bridge.at.storage_ops import has_memory_of, import_result, mark_owned, mark_readonly
 from bridge.at.torch_defaults import default_type
 from bridge.c10.array_ref import ArrayRef
 from bridge.c10.device import Device, DeviceType
@@ -123,6 +122,8 @@ class _Call:
             except BufferError:
                 continue  # it records gradients, or has no memory
             arguments.append(one)
+        from bridge.at.joint_memory import joined
+
         tensors = joined(impls) if len(impls) > 1 else None
         if tensors is None:
             return self._sharing_outputs()

@@ -241,7 +241,7 @@ def test_copy_is_a_bool_or_none(copy: Any) -> None:
         bridge.to_torch(at.ones(2), copy=copy)
 
 
-@pytest.mark.parametrize("wrong", [object(), None, 5, {"a": 1}, lambda: 0, int], ids=shown)
+@pytest.mark.parametrize("wrong", [object(), None, 5, lambda: 0, int], ids=shown)
 def test_no_tensor(wrong: Any) -> None:
     with pytest.raises(TypeError):
         bridge.to_torch(wrong)
