@@ -88,9 +88,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...]]] 
         ("bridge.from_dlpack",),
     ),
     "caffe2.Tensor of an array": (
-        lambda: caffe2.Tensor(np.zeros(2)),
-        TypeError,
-        ("ndarray", "bridge.from_dlpack"),
+        lambda: caffe2.Tensor(np.zeros((2, 2)).T),
+        c10.EnforceNotMet,
+        ("strides [1, 2]", "contiguous"),
     ),
     "a text for a number": (
         lambda: at.arange("bytes"),

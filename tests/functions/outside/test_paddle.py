@@ -14,7 +14,7 @@ def test_paddle_asks_for_some_gradients_only() -> None:
     paddle = alone.importorskip("paddle")
     run = bridge.wrap(lambda x, w: (x**2 * w).sum(), "torch")
     for wanted in (0, 1):
-        x, w = (paddle.full([2], value, stop_gradient=False) for value in (3.0, 5.0))
+        x, w = (paddle.to_tensor([one, one], stop_gradient=False) for one in (3.0, 5.0))
         inputs = [x * 1, w * 1]
         (found,) = paddle.grad(run(*inputs), [(x, w)[wanted]])
         assert found.tolist() == [[30.0, 30.0], [9.0, 9.0]][wanted]
