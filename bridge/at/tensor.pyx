@@ -56,6 +56,7 @@ from bridge.exchange_table cimport exchange_table, import_object
 from bridge.wrapper cimport Wrapper, inherit_metadata
 
 from bridge.at import python_values
+from bridge.at.rounding import rounded
 from bridge.at.torch_call import TorchRunner
 from bridge.c10.device import DeviceType, as_device
 from bridge.c10.errors import (
@@ -800,8 +801,6 @@ cdef class Tensor(Wrapper):
         return torch_runner.method("abs", self)
 
     def __round__(self, ndigits=None):
-        from bridge.at.rounding import rounded
-
         return torch_runner.run("round", rounded, (self, ndigits), {})
 
     def __divmod__(self, other):

@@ -133,7 +133,7 @@ class Bound(BoundCore):
         self.on_host = on_host
         self.across = across
         self.wants = declaration.filled
-        self.function = declaration.call
+        self.function = declaration.function
         self.is_filled = not declaration.filled.keys().isdisjoint(
             ("RandomGenerator", "TargetDevice")
         )
@@ -210,7 +210,6 @@ class Declaration:
     __slots__ = (
         "across",
         "arguments",
-        "call",
         "effects",
         "filled",
         "function",
@@ -242,7 +241,6 @@ class Declaration:
         rearranges: Iterable[int] | dict[int, int] | str | None = None,
         sized_by: Iterable[str] = (),
         defaults: Callable[..., Any] | None = None,
-        kernel: Callable[..., Any] | None = None,
     ) -> None:
         code = getattr(function, "__code__", None)
         if code is None:
@@ -281,11 +279,6 @@ class Declaration:
             i for i, one in enumerate(self.inputs) if "Strings" in str(annotations.get(one))
         )
         required = positional - len(function.__defaults__ or ())
-        self.call = function
-        if kernel is not None:
-            from bridge.caffe2.execution.kernels import with_kernel  # imports torch
-
-            self.call = with_kernel(function, kernel, self.types)
         self.least = required
         self.most = sys.maxsize if self.variadic else positional
         self.schema = ":".join(

@@ -38,7 +38,6 @@ def operator(
     rearranges: Iterable[int] | dict[int, int] | str | None = None,
     sized_by: Iterable[str] = (),
     defaults: Callable[..., Any] | None = None,
-    kernel: Callable[..., Any] | None = None,
     engine: str = "",
 ) -> Callable[[Function], Function]:
     """Return a decorator that declares a function of torch tensors as the operator `name`.
@@ -67,10 +66,7 @@ def operator(
     each output of which input; ``"same"``: of the one with the same number; ``"by input"``:
     likewise, modulo the number of inputs. sized_by: optional inputs whose elements decide the sizes
     of the outputs. defaults: a function whose defaults apply to arguments of the same names, as for
-    a gradient operator. kernel: a function of the same parameters, which is called instead where it
-    can be: on plain row-major tensors of the CPU, float32 where the operator takes other types too,
-    without gradients; where it returns None, the function is called. devices, engine: as in
-    `register_operator`.
+    a gradient operator. devices, engine: as in `register_operator`.
 
     The decorator returns the function unchanged. Raises EnforceNotMet, also a TypeError or
     ValueError: the signature cannot be that of an operator, or as `register_operator`.
@@ -104,7 +100,6 @@ def operator(
             rearranges=rearranges,
             sized_by=sized_by,
             defaults=defaults,
-            kernel=kernel,
         )
         members = {
             "__doc__": function.__doc__,

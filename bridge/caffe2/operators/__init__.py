@@ -21,16 +21,13 @@
 | `control` | nets run by operators, files, checks, printing, device copies |
 
 A module `<topic>_kernels` has loops for float32 on the CPU where torch has no fast call: compiled
-functions that write into memory that is given. An operator names its kernel in the declaration, and
-the engine asks whether it applies; see `bridge.caffe2.execution.kernels`. Where several operators
-share a helper, or gradients are wanted too, the helper asks: batch normalization, sums of segments,
-steps on rows.
+functions of addresses or arrays, which write into memory that is given and check nothing.
 
 An operator is a pure function of torch tensors, declared by `operator`; what the declaration says,
 and what the engine derives from it, is in `bridge.caffe2.execution.function_operator`. Operators
 with state or effects (files, queues, counters, windows over many runs, nets) are classes, derived
-from `base.torch_operator.TorchOperator`, whose decorator says their numbers of inputs and outputs,
-and the gradient.
+from `base.torch_operator.TorchOperator`, whose decorator says
+their numbers of inputs and outputs, and the gradient.
 
 Add an operator, for example `Double`:
 

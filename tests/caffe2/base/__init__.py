@@ -6,5 +6,6 @@
 - debugging, message_text: conformance/test_workspace_replay
 - device_option: caffe2/workspaces/test_feed_fetch_devices
 - hardware: caffe2/execution/test_engines
-- names: test_errors, caffe2/workspaces/test_named_blobs
+- names: caffe2/workspaces/test_named_blobs
+- text: test_errors
 """

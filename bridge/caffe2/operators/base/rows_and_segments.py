@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
-from bridge.caffe2.execution.kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base import segment_kernels
 from bridge.caffe2.operators.base.checks import has_values
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 
 __all__ = [
     "copied_rows",

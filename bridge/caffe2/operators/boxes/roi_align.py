@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import address_of
 from bridge.caffe2.operators.base.channels import channels_first
 from bridge.caffe2.operators.base.checks import has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import address_of, takes_kernels
 from bridge.caffe2.operators.boxes import roi_align_kernels
 from bridge.caffe2.operators.boxes.roi_align_products import aligned_by_products
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of, require_pixels
@@ -185,11 +185,17 @@ def _are_of(rois: Tensor, images: int) -> bool:
     return bool(first.min() > -1 and first.max() < images)
 
 
-def _aligned_by_kernel(
-    x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None
-) -> Tensor | None:
-    if rules.order != "NCHW" or x.dim() != 4:
-        return None
+@operator("RoIAlign", gradient="RoIAlignGradient i0 i1 g0 > 0")
+def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> Tensor:
+    """Sample regions: (X: (N, C, H, W), R: (n, 4) or (n, 5)) -> (n, C, pooled_h, pooled_w).
+
+    A region is x1, y1, x2, y2, preceded by the image index if there are several images. Each bin is
+    the mean of bilinear samples in it. For the arguments see RoIRules.
+    Raises EnforceNotMet: a region has no image, or an image without pixels.
+    Follows RoIAlignOp, caffe2/operators/roi_align_op.cc, PyTorch 1.8.1.
+    """
+    if rules.order != "NCHW" or x.dim() != 4 or not takes_kernels(x, rois):
+        return _aligned(x, rois, rules, 4)
     images, channels, height, width = x.shape
     count = rois.shape[0]
     if rules.aligned or not _are_of(rois, images):
@@ -207,18 +213,6 @@ def _aligned_by_kernel(
         ratio, aligned = rules.ratio, rules.aligned
         roi_align_kernels.roi_align(*addresses, *sizes, rules.scale, ratio, aligned)
     return made
-
-
-@operator("RoIAlign", gradient="RoIAlignGradient i0 i1 g0 > 0", kernel=_aligned_by_kernel)
-def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> Tensor:
-    """Sample regions: (X: (N, C, H, W), R: (n, 4) or (n, 5)) -> (n, C, pooled_h, pooled_w).
-
-    A region is x1, y1, x2, y2, preceded by the image index if there are several images. Each bin is
-    the mean of bilinear samples in it. For the arguments see RoIRules.
-    Raises EnforceNotMet: a region has no image, or an image without pixels.
-    Follows RoIAlignOp, caffe2/operators/roi_align_op.cc, PyTorch 1.8.1.
-    """
-    return _aligned(x, rois, rules, 4)
 
 
 @operator("RoIAlignGradient", effects=("values",))

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import Few
 from bridge.caffe2.operators.base.checks import FLOATS, require
-from bridge.caffe2.operators.elementwise import small_kernels
+from bridge.caffe2.operators.elementwise import few_elements
+from bridge.caffe2.operators.elementwise.few_elements import are_few
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,14 +29,11 @@ GELU_SLOPE = math.sqrt(2 / math.pi)  # in the approximation by tanh
 GELU_CUBIC = 0.044715
 
 
-@operator(
-    "Relu",
-    inplace="0>0",
-    gradient="ReluGradient o0 g0 > 0",
-    kernel=Few(small_kernels.relu, alike=True),
-)
+@operator("Relu", inplace="0>0", gradient="ReluGradient o0 g0 > 0")
 def relu(x: Tensor, *, out: Out = None) -> Tensor:
     """y = max(x, 0)."""
+    if are_few(out, x):
+        return few_elements.relu(x, out, x.numel())
     return torch.relu(x) if out is None else torch.clamp_min(x, 0, out=out)
 
 

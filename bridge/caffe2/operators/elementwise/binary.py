@@ -7,15 +7,12 @@ set. Follows caffe2/operators/elementwise_ops.h and elementwise_ops_utils.cc, Py
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import FEW, recordable
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import (
@@ -26,7 +23,12 @@ from bridge.caffe2.operators.base.checks import (
     has_values,
     require,
 )
-from bridge.caffe2.operators.elementwise import small_kernels
+from bridge.caffe2.operators.elementwise.few_elements import (
+    KERNELS,
+    KERNELS_PER_CHANNEL,
+    are_few,
+    planes_of,
+)
 from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
 
 TYPE_CHECKING = False
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_MOST_PER_CHANNEL = 1 << 16  # elements; for more, torch's wider vectors win
 _DISCRETE = (c10.int32, c10.int64, c10.bool)
 
 
@@ -72,58 +73,9 @@ def _matched(
     return b
 
 
-_KERNELS = {
-    "add": (small_kernels.add, small_kernels.add_per_channel),
-    "sub": (small_kernels.subtract, None),
-    "mul": (small_kernels.multiply, small_kernels.multiply_per_channel),
-}
-
-
-def _kernel_of(function: str) -> Any:
-    """Return the kernel of a torch function: for few elements, or one value per channel."""
-    if function not in _KERNELS:
-        return None
-    plain, planar = _KERNELS[function]
-    by_element = recordable(plain)
-    by_channel = None if planar is None else recordable(planar)
-
-    def kernel(
-        a: Tensor,
-        b: Tensor,
-        *,
-        broadcast: Broadcast,
-        in_place: InPlace | None = None,
-        out: Out = None,
-    ) -> Out:
-        other = _matched(a, b, broadcast, in_place)
-        if out is None or out.shape != a.shape or not other.is_contiguous():
-            return None
-        if other.shape == a.shape:
-            return by_element(out, a, other, a.numel()) if a.numel() <= FEW else None
-        planes = _planes_of(a, other)
-        return None if by_channel is None or planes is None else by_channel(out, a, other, *planes)
-
-    return kernel
-
-
-def _planes_of(x: Tensor, b: Tensor) -> tuple[int, int, int] | None:
-    """Return the numbers of images, channels and elements of a plane, if `b` has one per channel.
-
-    None: it has not, or torch's wider vectors win.
-    """
-    if b.dim() > x.dim() or b.numel() < 2:
-        return None
-    before = x.dim() - b.dim()
-    channels = [before + i for i, size in enumerate(b.shape) if size != 1]
-    if len(channels) != 1 or x.shape[channels[0]] != b.numel():
-        return None
-    at = channels[0]
-    planes = math.prod(x.shape[:at]), x.shape[at], math.prod(x.shape[at + 1 :])
-    return planes if planes[2] >= 16 and x.numel() <= _MOST_PER_CHANNEL else None
-
-
 def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
     """Declare the torch function `function` of two tensors as the operator `name`."""
+    kernel, per_channel = KERNELS.get(function), KERNELS_PER_CHANNEL.get(function)
 
     def compute(
         a: Tensor,
@@ -133,11 +85,16 @@ def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
         in_place: InPlace | None = None,
         out: Out = None,
     ) -> Tensor:
-        return getattr(torch, function)(a, _matched(a, b, broadcast, in_place), out=out)
+        other = _matched(a, b, broadcast, in_place)
+        if kernel is not None and are_few(out, a, other):
+            return kernel(a, other, out, a.numel())
+        if per_channel is not None and (planes := planes_of(out, a, other)) is not None:
+            return per_channel(a, other, out, *planes)
+        return getattr(torch, function)(a, other, out=out)
 
     compute.__doc__ = f"torch.{function} of each pair of elements."
     compute.__name__ = compute.__qualname__ = function
-    operator(name, types=types, kernel=_kernel_of(function), **declaration)(compute)
+    operator(name, types=types, **declaration)(compute)
 
 
 _declare("Add", "add", NUMBERS, inplace="0>0,1>0", gradient="AddGradient g0 i0 i1 > 0 1")

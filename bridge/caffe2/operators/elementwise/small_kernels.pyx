@@ -14,7 +14,7 @@ from libc.string cimport memcpy
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
 
-def relu(y, x, int64_t n):
+def relu(x, y, int64_t n):
     """Set `y` to x where it is positive or NaN, else to 0; both have `n` elements."""
     cdef const float *source = floats_of(x, n)
     cdef float *target = floats_of(y, n)
@@ -24,7 +24,7 @@ def relu(y, x, int64_t n):
     return y
 
 
-def add(y, a, b, int64_t n):
+def add(a, b, y, int64_t n):
     """Set `y` to a + b; all have `n` elements."""
     cdef const float *left = floats_of(a, n)
     cdef const float *right = floats_of(b, n)
@@ -35,7 +35,7 @@ def add(y, a, b, int64_t n):
     return y
 
 
-def subtract(y, a, b, int64_t n):
+def subtract(a, b, y, int64_t n):
     """Set `y` to a - b; all have `n` elements."""
     cdef const float *left = floats_of(a, n)
     cdef const float *right = floats_of(b, n)
@@ -46,7 +46,7 @@ def subtract(y, a, b, int64_t n):
     return y
 
 
-def multiply(y, a, b, int64_t n):
+def multiply(a, b, y, int64_t n):
     """Set `y` to a * b; all have `n` elements."""
     cdef const float *left = floats_of(a, n)
     cdef const float *right = floats_of(b, n)
@@ -57,7 +57,7 @@ def multiply(y, a, b, int64_t n):
     return y
 
 
-def add_per_channel(y, x, b, int64_t images, int64_t channels, int64_t area):
+def add_per_channel(x, b, y, int64_t images, int64_t channels, int64_t area):
     """Set `y` to x + b; x, y: (images, channels, area), b: (channels)."""
     cdef const float *source = floats_of(x, images * channels * area)
     cdef const float *values = floats_of(b, channels)
@@ -74,7 +74,7 @@ def add_per_channel(y, x, b, int64_t images, int64_t channels, int64_t area):
     return y
 
 
-def multiply_per_channel(y, x, b, int64_t images, int64_t channels, int64_t area):
+def multiply_per_channel(x, b, y, int64_t images, int64_t channels, int64_t area):
     """Set `y` to x * b; x, y: (images, channels, area), b: (channels)."""
     cdef const float *source = floats_of(x, images * channels * area)
     cdef const float *values = floats_of(b, channels)

@@ -6,15 +6,13 @@ NHWC runs as torch's channels_last on views of the same memory, so nothing is tr
 
 from __future__ import annotations
 
-import functools
-
 import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import recordable
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.windows import (
     Window,
     Windows,
@@ -62,38 +60,7 @@ def _operands(
     return x, w, windows.on(x.shape[2:])
 
 
-_convolve = recordable(convolution_kernels.convolve)
-
-
-def _small_image(
-    x: Tensor,
-    filter: Tensor,
-    bias: Tensor | None = None,
-    *,
-    windows: ConvolutionWindows,
-    group: int = 1,
-    order: str = "NCHW",
-    activation: str = "",
-    out: Out = None,
-) -> Tensor | None:
-    if x.dim() != 4 or image_order(order) != "NCHW":
-        return None
-    x, w, window = _operands(x, filter, windows, group, "NCHW")
-    if min(window.sizes) <= 0 or (bias is not None and bias.shape != w.shape[:1]):
-        return None
-    if {*window.stride, *window.dilation} != {1} or min(*window.head, *window.tail) < 0:
-        return None
-    # (a row of the result is computed with what lies between it and the next)
-    products = x.shape[0] * w.numel() * window.sizes[0] * (window.sizes[1] + w.shape[3] - 1)
-    if products > (_MOST_PRODUCTS if w.shape[2] * w.shape[3] > 1 else _MOST_PRODUCTS // 4):
-        return None
-    y = x.new_empty(x.shape[0], w.shape[0], *window.sizes) if out is None else out
-    sizes = (*x.shape, w.shape[0], group, *w.shape[2:], *window.head, *window.sizes)
-    y = _convolve(x, y, w, bias, *sizes)
-    return torch.relu_(y) if activation == "Relu" else y
-
-
-@by_rank("Conv", gradient=convolution_gradient, kernel=_small_image)
+@by_rank("Conv", gradient=convolution_gradient)
 def conv(
     x: Tensor,
     filter: Tensor,
@@ -122,6 +89,11 @@ def conv(
     if min(window.sizes) <= 0:
         return channels_last(x.new_empty(x.shape[0], w.shape[0], *window.sizes), order)
     y: Tensor
+    if order == "NCHW" and _is_small(x, w, bias, window):
+        y = x.new_empty(x.shape[0], w.shape[0], *window.sizes) if out is None else out
+        sizes = (*x.shape, w.shape[0], group, *w.shape[2:], *window.head, *window.sizes)
+        y = _convolve(x, y, w, bias, *sizes)
+        return torch.relu_(y) if activation == "Relu" else y
     if order == "NCHW" and group == 1 and x.shape[0] == 1 and _is_pointwise(window):
         y = _pointwise(x, w, bias, out)
         return torch.relu_(y) if activation == "Relu" else y
@@ -133,6 +105,21 @@ def conv(
     if activation == "Relu":
         y = torch.relu(y)
     return channels_last(y, order)
+
+
+_convolve = recordable(convolution_kernels.convolve)
+
+
+def _is_small(x: Tensor, w: Tensor, bias: Tensor | None, window: Window) -> bool:
+    """Return whether the kernel for small images computes this."""
+    if x.dim() != 4 or not takes_kernels(x, w, *(() if bias is None else (bias,))):
+        return False  # (asked first: sizes may be symbols where torch traces)
+    if {*window.stride, *window.dilation} != {1} or min(*window.head, *window.tail) < 0:
+        return False
+    # (a row of the result is computed with what lies between it and the next)
+    products = x.shape[0] * w.numel() * window.sizes[0] * (window.sizes[1] + w.shape[3] - 1)
+    most = _MOST_PRODUCTS if w.shape[2] * w.shape[3] > 1 else _MOST_PRODUCTS // 4
+    return products <= most
 
 
 def _is_pointwise(window: Window) -> bool:
@@ -158,7 +145,7 @@ def _pointwise(x: Tensor, w: Tensor, bias: Tensor | None, out: Out) -> Tensor:
     return out if out is not None else y.view(1, w.shape[0], *x.shape[2:])
 
 
-@operator("ConvRelu", kernel=functools.partial(_small_image, activation="Relu"))
+@operator("ConvRelu")
 def conv_relu(
     x: Tensor,
     filter: Tensor,

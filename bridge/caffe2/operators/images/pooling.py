@@ -15,9 +15,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import LARGEST, image_order, require
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.windows import Window, Windows, added_up, by_rank, windows_of
 from bridge.caffe2.operators.images import pool_kernels as kernels
@@ -91,30 +91,15 @@ def _is_native(x: Tensor, window: Window) -> bool:
     )
 
 
-def _fast_max(
-    x: Tensor, *, windows: PoolWindows, order: str = "NCHW", out: Out = None
-) -> Tensor | None:
-    window = _fast_windows(x, windows, order)
-    if window is None:
-        return None
-    return _max_by_kernel(x, _room(out, x, window), _dimensions(x, window))
-
-
-def _fast_windows(x: Tensor, windows: PoolWindows, order: str) -> Window | None:
-    """Return the windows that our own kernels pool several times as fast as torch, or None."""
-    if image_order(order) != "NCHW" or x.dim() > 4:
-        return None
-    x, window = _images(x, windows, "NCHW")
-    return None if _is_empty(x, window) or min(window.head) < 0 else window
-
-
-@by_rank("MaxPool", gradient="$Gradient i0 o0 g0 > 0", kernel=_fast_max)
+@by_rank("MaxPool", gradient="$Gradient i0 o0 g0 > 0")
 def max_pool(x: Tensor, *, windows: PoolWindows, order: str = "NCHW", out: Out = None) -> Tensor:
     """Y = the maximum of each window of X; see Windows."""
     order = image_order(order)
     x, window = _images(x, windows, order)
     if _is_empty(x, window):
         return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
+    if order == "NCHW" and _suits_kernels(x, window):
+        return _max_by_kernel(x, _room(out, x, window), _dimensions(x, window))
     wants_gradient = x.requires_grad and torch.is_grad_enabled()
     if wants_gradient and order == "NCHW" and _suits_kernels(x.detach(), window):
         return _max_with_gradient(x, window)
@@ -125,7 +110,7 @@ def max_pool(x: Tensor, *, windows: PoolWindows, order: str = "NCHW", out: Out =
 
 
 def _suits_kernels(x: Tensor, window: Window) -> bool:
-    """Return whether our own kernels pool `x`, whose gradient is wanted."""
+    """Return whether our own kernels pool `x`: on the CPU several times as fast as torch."""
     return takes_kernels(x) and x.dim() <= 4 and min(window.head) >= 0
 
 
@@ -231,22 +216,7 @@ def _spread(y: Tensor, rank: int) -> Tensor:
     return y[(...,) + (None,) * rank]
 
 
-def _fast_mean(
-    x: Tensor,
-    *,
-    windows: PoolWindows,
-    count_include_pad: int = 0,
-    order: str = "NCHW",
-    out: Out = None,
-) -> Tensor | None:
-    window = _fast_windows(x, windows, order)
-    if window is None:
-        return None
-    sizes = _dimensions(x, window)
-    return _mean_by_kernel(x, _room(out, x, window), sizes, bool(count_include_pad))
-
-
-@by_rank("AveragePool", gradient="$Gradient i0 o0 g0 > 0", kernel=_fast_mean)
+@by_rank("AveragePool", gradient="$Gradient i0 o0 g0 > 0")
 def average_pool(
     x: Tensor,
     *,
@@ -261,6 +231,8 @@ def average_pool(
     if _is_empty(x, window):
         return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
     whole = bool(count_include_pad)
+    if order == "NCHW" and _suits_kernels(x, window):
+        return _mean_by_kernel(x, _room(out, x, window), _dimensions(x, window), whole)
     rank = x.dim() - 2
     pool = getattr(torch if rank == 1 else functional, f"avg_pool{rank}d")
     if _is_native(x, window):

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import address_of, recordable
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.images import resize_kernels
 
 TYPE_CHECKING = False
@@ -77,9 +77,12 @@ def _sources(size: int, to: int, scale: float, like: Tensor) -> Tensor:
     return where.long().clamp(max=size - 1)
 
 
-def _nearest(x: Tensor, scales: list[float], order: str) -> Tensor:
+def _nearest(x: Tensor, scales: list[float], order: str, out: Out) -> Tensor:
     """Return an image (N, C, ...) resized, in the order of the operator."""
     sizes = _grown(x.shape[2:], scales)
+    if order == "NCHW" and len(sizes) == 2 and takes_kernels(x):
+        room = x.new_empty(*x.shape[:2], *sizes) if out is None else out
+        return _by_kernel(x, room, sizes, scales)
     for d, (to, scale) in enumerate(zip(sizes, scales, strict=True), 2):
         if scale.is_integer():
             shape = (*x.shape[: d + 1], int(scale), *x.shape[d + 1 :])
@@ -106,30 +109,7 @@ def _added_back(dy: Tensor, x: Tensor, scales: list[float], order: str) -> Tenso
     return channels_last(dy, order)
 
 
-def _resized_by_kernel(
-    x: Tensor,
-    scales: Tensor | None = None,
-    *,
-    height_scale: float = 1.0,
-    width_scale: float = 1.0,
-    order: str = "NCHW",
-    out: Out = None,
-) -> Tensor | None:
-    if image_order(order) != "NCHW":
-        return None
-    x = _image(x, "NCHW", 2)
-    factors = _scales(scales, height_scale, width_scale)
-    sizes = _grown(x.shape[2:], factors)
-    room = x.new_empty(*x.shape[:2], *sizes) if out is None else out
-    return _by_kernel(x, room, sizes, factors)
-
-
-@operator(
-    "ResizeNearest",
-    sized_by=("scales",),
-    gradient="ResizeNearestGradient g0 i0 i1? > 0",
-    kernel=_resized_by_kernel,
-)
+@operator("ResizeNearest", sized_by=("scales",), gradient="ResizeNearestGradient g0 i0 i1? > 0")
 def resize_nearest(
     x: Tensor,
     scales: Tensor | None = None,
@@ -146,7 +126,7 @@ def resize_nearest(
     """
     order = image_order(order)
     x = _image(x, order, 2)
-    return _nearest(x, _scales(scales, height_scale, width_scale), order)
+    return _nearest(x, _scales(scales, height_scale, width_scale), order, out)
 
 
 @operator("ResizeNearest3D", gradient="ResizeNearest3DGradient g0 i0 > 0")
@@ -166,7 +146,7 @@ def resize_nearest_3d(
     order = image_order(order)
     require(order == "NCHW", "the order is NCHW", order)
     scales = _scales(None, temporal_scale, height_scale, width_scale, allowed=_SCALES_3D)
-    return _nearest(_image(x, order, 3), scales, order)
+    return _nearest(_image(x, order, 3), scales, order, out)
 
 
 @operator("ResizeNearestGradient", sized_by=("scales",))

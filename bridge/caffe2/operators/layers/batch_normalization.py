@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.buffers import first_buffer
@@ -19,6 +18,7 @@ from bridge.caffe2.operators.base.channels import (
     require_per_channel,
 )
 from bridge.caffe2.operators.base.checks import image_order, require
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.defined_mode import DefinedMode
 from bridge.caffe2.operators.layers import channel_kernels
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import FEW, recordable
 from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.layers import distance_kernels
 
 TYPE_CHECKING = False
@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_FEW = 4096  # elements; for more, torch's wider vectors win
+
 _half_square = recordable(distance_kernels.half_square)
 _half_square_gradient = recordable(distance_kernels.half_square_gradient)
+
+
+def _are_few(x: Tensor, *others: Tensor) -> bool:
+    return takes_kernels(x, *others) and x.numel() <= _FEW
 
 
 def _pairs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -35,19 +41,13 @@ def _pairs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return x.view(rows, -1), y.view(rows, -1)
 
 
-def _few_distances(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor | None:
-    a, b = _pairs(x, y)
-    if a.numel() > FEW:
-        return None
-    return _half_square(a.new_empty(a.shape[0]) if out is None else out, a, b, *a.shape)
-
-
-@operator(
-    "SquaredL2Distance", gradient="SquaredL2DistanceGradient i0 i1 g0 > 0 1", kernel=_few_distances
-)
+@operator("SquaredL2Distance", gradient="SquaredL2DistanceGradient i0 i1 g0 > 0 1")
 def squared_l2_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     """Half the sum of (X - Y)^2."""
     x, y = _pairs(x, y)
+    if _are_few(x, y):
+        z = x.new_empty(x.shape[0]) if out is None else out
+        return _half_square(z, x, y, *x.shape)
     apart = x - y
     return torch.mul((apart * apart).sum(1), 0.5, out=out)
 
@@ -89,22 +89,15 @@ def _gradient_pairs(x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor, T
     return x.reshape(rows, width), y.reshape(rows, width), dz.unsqueeze(1)
 
 
-def _few_gradients(
-    x: Tensor, y: Tensor, dz: Tensor, *, out: Out = None
-) -> tuple[Tensor, Tensor] | None:
-    a, b, dz = _gradient_pairs(x, y, dz)
-    if a.numel() > FEW:
-        return None
-    dx, dy = (torch.empty_like(x), torch.empty_like(y)) if out is None else out
-    return _half_square_gradient(dx, dy, a, b, dz, *a.shape), dy
-
-
-@operator("SquaredL2DistanceGradient", kernel=_few_gradients)
+@operator("SquaredL2DistanceGradient")
 def squared_l2_distance_gradient(
     x: Tensor, y: Tensor, dz: Tensor, *, out: Out = None
 ) -> tuple[Tensor, Tensor]:
     """dX = (X - Y) * dZ, dY = -dX."""
     a, b, dz = _gradient_pairs(x, y, dz)
+    if _are_few(a, b, dz):
+        dx, dy = (torch.empty_like(x), torch.empty_like(y)) if out is None else out
+        return _half_square_gradient(dx, dy, a, b, dz, *a.shape), dy
     dx = ((a - b) * dz).view(x.shape)
     return dx, -dx
 

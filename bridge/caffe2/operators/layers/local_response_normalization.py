@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import address_of, recordable
 from bridge.caffe2.operators.base.buffers import first_buffer
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.layers import channel_kernels
 
 TYPE_CHECKING = False
@@ -49,36 +49,7 @@ def _power(base: Tensor, beta: float) -> Tensor:
     return root * torch.sqrt(root)
 
 
-@recordable
-def _by_kernel(x: Tensor, y: Tensor, base: Tensor, size: int, factor: float, bias: float) -> Tensor:
-    n, c, height, width = x.shape
-    numel = n * c * height * width
-    addresses = address_of(x, numel), address_of(y, numel), address_of(base, numel)
-    channel_kernels.local_response(*addresses, n, c, height * width, size, factor, bias)
-    return y
-
-
-def _normalized(
-    x: Tensor,
-    *,
-    size: int = 0,
-    alpha: float = 0.0,
-    beta: float = 0.0,
-    bias: float = 1.0,
-    order: str = "NCHW",
-    outputs: OutputCount = 1,
-    out: Out = None,
-) -> tuple[Tensor, ...] | None:
-    if image_order(order) != "NCHW" or beta != 0.75 or x.dim() != 4 or not x.numel() or size <= 0:
-        return None
-    room = first_buffer(out)
-    y = torch.empty_like(x) if room is None else room
-    base = torch.empty_like(x) if out is None or outputs == 1 else out[1]
-    y = _by_kernel(x, y, base, size, alpha / size, bias)
-    return (y, base) if outputs == 2 else (y,)
-
-
-@operator("LRN", outputs="1-2", gradient="LRNGradient i0 o0 g0 > 0", kernel=_normalized)
+@operator("LRN", outputs="1-2", gradient="LRNGradient i0 o0 g0 > 0")
 def lrn(
     x: Tensor,
     *,
@@ -98,6 +69,12 @@ def lrn(
     order = image_order(order)
     x = channels_first(x, order)
     room = first_buffer(out)
+    if order == "NCHW" and beta == 0.75 and takes_kernels(x) and x.dim() == 4 and x.numel():
+        require(size > 0, "size is positive", size)
+        y = torch.empty_like(x) if room is None else room
+        base = torch.empty_like(x) if out is None or outputs == 1 else out[1]
+        y = _by_kernel(x, y, base, size, alpha / size, bias)
+        return (y, base) if outputs == 2 else (y,)
     base = _base(x, size, alpha, bias)
     if room is None:
         found = channels_last(x * _power(base, beta), order)
@@ -105,6 +82,15 @@ def lrn(
         torch.mul(x, _power(base, beta), out=channels_first(room, order))
         found = room
     return (found, channels_last(base, order).detach()) if outputs == 2 else (found,)
+
+
+@recordable
+def _by_kernel(x: Tensor, y: Tensor, base: Tensor, size: int, factor: float, bias: float) -> Tensor:
+    n, c, height, width = x.shape
+    numel = n * c * height * width
+    addresses = address_of(x, numel), address_of(y, numel), address_of(base, numel)
+    channel_kernels.local_response(*addresses, n, c, height * width, size, factor, bias)
+    return y
 
 
 @operator("LRNGradient", defaults=lrn)

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import recordable
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import (
     axis_from_front,
     broadcast_sizes,
     require,
 )
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.layers import matrix_kernels
 
 TYPE_CHECKING = False
@@ -55,6 +55,10 @@ def _connected(
     require(b.dim() == 1, "the bias has one dimension", b)
     require(weights.shape[1] == b.shape[0], "there is one bias per output", x, w, b)
     outer = x.shape[: axis_from_front(axis, x.dim())]
+    rows, depth, columns = (*matrix.shape, b.shape[0])
+    if not transposed and takes_kernels(x, w, b) and rows * depth * columns <= _SMALL:
+        y = x.new_empty((*outer, columns)) if out is None else out
+        return _by_kernel(x, w, b, y, rows, depth, columns)
     if out is not None:
         torch.addmm(b, matrix, weights, out=as_matrix(out, len(outer)))
         return out
@@ -64,19 +68,7 @@ def _connected(
 _by_kernel = recordable(matrix_kernels.fully_connected)
 
 
-def _small(
-    x: Tensor, w: Tensor, b: Tensor, *, axis: int = 1, axis_w: int = 1, out: Out = None
-) -> Tensor | None:
-    matrix, weights = _matrices(x, w, axis, axis_w, False)
-    rows, depth, columns = *matrix.shape, weights.shape[1]
-    if rows * depth * columns > _SMALL or b.shape != (columns,):
-        return None
-    outer = x.shape[: axis_from_front(axis, x.dim())]
-    y = x.new_empty((*outer, columns)) if out is None else out
-    return _by_kernel(x, w, b, y, rows, depth, columns)
-
-
-@operator("FC", gradient="FCGradient i0 i1 g0 > 1 2 0", kernel=_small)
+@operator("FC", gradient="FCGradient i0 i1 g0 > 1 2 0")
 def fc(
     x: Tensor, w: Tensor, b: Tensor, *, axis: int = 1, axis_w: int = 1, out: Out = None
 ) -> Tensor:

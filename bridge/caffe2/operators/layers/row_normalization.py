@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import address_of, recordable
 from bridge.caffe2.operators.base.checks import axis_from_front, require
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.layers import softmax_kernels
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
@@ -21,21 +21,7 @@ __all__: list[str] = []
 _SHORT = 16  # elements of a row; torch's kernel is slow for fewer
 
 
-@recordable
-def _by_kernel(x: Tensor, y: Tensor, rows: int, columns: int) -> Tensor:
-    n = rows * columns
-    softmax_kernels.softmax(address_of(x, n), address_of(y, n), rows, columns)
-    return y
-
-
-def _of_short_rows(x: Tensor, *, axis: int = 1, out: Out = None) -> Tensor | None:
-    rows = as_matrix(x, axis_from_front(axis, x.dim()))
-    if not 0 < rows.shape[1] < _SHORT:
-        return None
-    return _by_kernel(x, torch.empty_like(x) if out is None else out, *rows.shape)
-
-
-@operator("Softmax", gradient="SoftmaxGradient o0 g0 > 0", kernel=_of_short_rows)
+@operator("Softmax", gradient="SoftmaxGradient o0 g0 > 0")
 def softmax(x: Tensor, *, axis: int = 1, out: Out = None) -> Tensor:
     """Y = exp(X) / the sum of exp(X) over what is from dimension `axis` on.
 
@@ -43,10 +29,19 @@ def softmax(x: Tensor, *, axis: int = 1, out: Out = None) -> Tensor:
     """
     axis = axis_from_front(axis, x.dim())
     rows = as_matrix(x, axis)
+    if takes_kernels(x) and 0 < rows.shape[1] < _SHORT:
+        return _by_kernel(x, torch.empty_like(x) if out is None else out, *rows.shape)
     if out is None:
         return torch.softmax(rows, 1).view(x.shape)
     torch._softmax(rows, 1, False, out=as_matrix(out, axis))
     return out
+
+
+@recordable
+def _by_kernel(x: Tensor, y: Tensor, rows: int, columns: int) -> Tensor:
+    n = rows * columns
+    softmax_kernels.softmax(address_of(x, n), address_of(y, n), rows, columns)
+    return y
 
 
 @operator("SoftmaxGradient")

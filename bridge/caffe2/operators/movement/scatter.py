@@ -13,8 +13,8 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import recordable
 from bridge.caffe2.operators.base.checks import INT64, INTS, axis_from_front, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import row_indices
 from bridge.caffe2.operators.movement import row_kernels
 
@@ -48,28 +48,6 @@ def scatter_assign(data: Tensor, indices: Tensor, slices: Tensor, *, out: Out = 
     return target.index_put_((places,), slices.reshape(n, *data.shape[1:]))
 
 
-def _weighted_rows(
-    x0: Tensor, w0: Tensor, indices: Tensor, others: tuple[Tensor, ...]
-) -> tuple[int, int, int]:
-    """Check the inputs; return the numbers of indices, rows, and elements of a row."""
-    require(x0.numel() > 0 and x0.dim() > 0, "input 0 has at least one dimension", x0)
-    require(len(others) % 2 == 0, "each input of rows is followed by its weight")
-    n, rows, width = indices.numel(), x0.shape[0], math.prod(x0.shape[1:])
-    for x in others[::2]:
-        require(x.numel() == n * width, f"there are {n} rows of {width} elements", x)
-    for weight in (w0, *others[1::2]):
-        require(weight.numel() == 1, "a weight has one element", weight)
-    return n, rows, width
-
-
-def _weighted_by_kernel(
-    x0: Tensor, w0: Tensor, indices: Tensor, *others: Tensor, out: Out = None
-) -> Tensor:
-    sizes = (*_weighted_rows(x0, w0, indices, others), indices.dtype is torch.int64)
-    given = x0.clone() if out is None else out
-    return _add_weighted(given, w0, indices, [*others[::2]], [*others[1::2]], *sizes)
-
-
 @operator(
     "ScatterWeightedSum",
     inputs="2n+3",
@@ -77,7 +55,6 @@ def _weighted_by_kernel(
     types={"x0": (c10.float32,), "w0": (c10.float32,), "indices": INTS, "others": (c10.float32,)},
     effects=("values",),
     gradient="undefined",
-    kernel=_weighted_by_kernel,
 )
 def scatter_weighted_sum(
     x0: Tensor, w0: Tensor, indices: Tensor, *others: Tensor, out: Out = None
@@ -86,7 +63,17 @@ def scatter_weighted_sum(
 
     Inputs: x, its weight, indices, rows, their weight, rows, their weight, ...
     """
-    n, rows, _ = _weighted_rows(x0, w0, indices, others)
+    require(x0.numel() > 0 and x0.dim() > 0, "input 0 has at least one dimension", x0)
+    require(len(others) % 2 == 0, "each input of rows is followed by its weight")
+    n, rows, width = indices.numel(), x0.shape[0], math.prod(x0.shape[1:])
+    for x in others[::2]:
+        require(x.numel() == n * width, f"there are {n} rows of {width} elements", x)
+    for weight in (w0, *others[1::2]):
+        require(weight.numel() == 1, "a weight has one element", weight)
+    if takes_kernels(x0, w0, *others) and takes_kernels(indices, dtype=indices.dtype):
+        given = x0.clone() if out is None else out
+        sizes = (n, rows, width, indices.dtype is torch.int64)
+        return _add_weighted(given, w0, indices, [*others[::2]], [*others[1::2]], *sizes)
     places = row_indices(indices, rows)
     factors = [float(weight.item()) for weight in others[1::2]]
     scale = float(w0.item())

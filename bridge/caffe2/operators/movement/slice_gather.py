@@ -10,11 +10,11 @@ from torch import Tensor
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import recordable
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import INTS, axis_from_front, has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False
@@ -151,29 +151,7 @@ def _gather_gradient(maker: GradientMaker) -> None:
         maker.set_gradient(0, GradientSlice(maker.I(1), maker.GO(0)))
 
 
-def _few_gathered(
-    data: Tensor,
-    indices: Tensor,
-    *,
-    axis: int = 0,
-    wrap_indices: bool | None = None,
-    match_outer: bool = False,
-    out: Out = None,
-) -> Tensor | None:
-    if axis != 0 or match_outer or not data.dim() or not data.shape[0]:
-        return None
-    n, width = indices.numel(), math.prod(data.shape[1:])
-    if n * width > _FEW:
-        return None
-    y = data.new_empty((*indices.shape, *data.shape[1:])) if out is None else out
-    wrap = wrap_indices is None or wrap_indices
-    sizes = (n, data.shape[0], width, data.element_size())
-    return _take(y, data, indices, *sizes, indices.dtype is torch.int64, wrap)
-
-
-@operator(
-    "Gather", types={"data": None, "indices": INTS}, gradient=_gather_gradient, kernel=_few_gathered
-)
+@operator("Gather", types={"data": None, "indices": INTS}, gradient=_gather_gradient)
 def gather(
     data: Tensor,
     indices: Tensor,
@@ -189,6 +167,19 @@ def gather(
     Raises EnforceNotMet, also an IndexError: an index is out of range.
     """
     wrap = axis == 0 if wrap_indices is None else wrap_indices
+    if (
+        axis == 0
+        and not match_outer
+        and takes_kernels(data, dtype=data.dtype)
+        and takes_kernels(indices, dtype=indices.dtype)
+        and data.dim()
+        and data.shape[0]
+    ):
+        n, width = indices.numel(), math.prod(data.shape[1:])
+        if n * width <= _FEW:
+            y = data.new_empty((*indices.shape, *data.shape[1:])) if out is None else out
+            sizes = (n, data.shape[0], width, data.element_size())
+            return _take(y, data, indices, *sizes, indices.dtype is torch.int64, wrap)
     return _gathered(data, indices, axis, wrap, match_outer)
 
 

@@ -10,16 +10,14 @@ from torch import Tensor
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import recordable
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import INT32, axis_from_front, require
-from bridge.caffe2.operators.elementwise import small_kernels
+from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
+from bridge.caffe2.operators.elementwise import few_elements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
 __all__: list[str] = []
@@ -38,10 +36,17 @@ def _axis_of(axis: int | None, order: str | None) -> int:
     return order.index("C")
 
 
-def _along(
-    xs: Sequence[Tensor], axis: int | None, order: str | None, add_axis: int
-) -> tuple[int, bool]:
-    """Return the axis along which inputs are joined, and whether it is a new one."""
+def concat(
+    *xs: Tensor,
+    axis: int | None = None,
+    order: str | None = None,
+    add_axis: int = 0,
+    out: Out = None,
+) -> tuple[Tensor, Tensor]:
+    """Concatenate the inputs along an axis, or stack them along a new one with `add_axis`.
+
+    Output 1: the size of each input along the axis, int32.
+    """
     first = xs[0]
     stacks = bool(add_axis) and axis is not None
     along = axis_from_front(_axis_of(axis, order), first.dim() + stacks)
@@ -54,44 +59,13 @@ def _along(
                 f"Inputs 0 and {i}, of sizes {list(first.shape)} and {list(x.shape)}, may differ "
                 f"only along axis {along}."
             )
-    return along, stacks
-
-
-_join = recordable(small_kernels.join)
-
-
-def _few_joined(
-    *xs: Tensor,
-    axis: int | None = None,
-    order: str | None = None,
-    add_axis: int = 0,
-    out: Out = None,
-) -> Out:
-    if any(x.dtype is not torch.float32 for x in xs):
-        return None
-    along, stacks = _along(xs, axis, order, add_axis)
-    rows = math.prod(xs[0].shape[:along])
-    if out is None or stacks or rows * len(xs) > _FEW_ROWS:
-        return None
-    sizes = torch.tensor([x.shape[along] for x in xs], dtype=torch.int32)
-    widths = [math.prod(x.shape[along:]) for x in xs]
-    return _join(out[0], list(xs), rows, widths), out[1].copy_(sizes)
-
-
-def concat(
-    *xs: Tensor,
-    axis: int | None = None,
-    order: str | None = None,
-    add_axis: int = 0,
-    out: Out = None,
-) -> tuple[Tensor, Tensor]:
-    """Concatenate the inputs along an axis, or stack them along a new one with `add_axis`.
-
-    Output 1: the size of each input along the axis, int32.
-    """
-    along, stacks = _along(xs, axis, order, add_axis)
     lengths = [1 if stacks else x.shape[along] for x in xs]
-    sizes = torch.tensor(lengths, dtype=torch.int32, device=xs[0].device)
+    sizes = torch.tensor(lengths, dtype=torch.int32, device=first.device)
+    if out is not None and not stacks and takes_kernels(out[0], *xs):
+        widths = [math.prod(x.shape[along:]) for x in xs]
+        rows = math.prod(first.shape[:along])
+        if rows * len(xs) <= _FEW_ROWS:
+            return few_elements.join(out[0], list(xs), rows, widths), out[1].copy_(sizes)
     join = torch.stack if stacks else torch.cat
     if out is None:
         return join(xs, along), sizes
@@ -151,14 +125,9 @@ def _concat_gradient(maker: GradientMaker) -> None:
 
 
 for _name in ("Concat", "DepthConcat"):
-    operator(
-        _name,
-        types={"xs": "xs"},
-        inputs="1-*",
-        rearranges=(0,),
-        kernel=_few_joined,
-        gradient=_concat_gradient,
-    )(concat)
+    operator(_name, types={"xs": "xs"}, inputs="1-*", rearranges=(0,), gradient=_concat_gradient)(
+        concat
+    )
 
 
 def _split_gradient(maker: GradientMaker) -> None:

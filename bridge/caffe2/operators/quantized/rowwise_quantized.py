@@ -14,8 +14,8 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import address_of, recordable
 from bridge.caffe2.operators.base.checks import FLOAT, INTS, require
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, select_rows
 from bridge.caffe2.operators.quantized import byte_kernels
 
@@ -83,28 +83,16 @@ def _to_floats(x: Tensor, out: Tensor, rows: int, width: int) -> Tensor:
     return out
 
 
-def _quantized_by_kernel(x: Tensor, *, out: Out = None) -> Tensor | None:
-    if not x.numel():
-        return None
-    *sizes, width = x.shape
-    if out is None:
-        out = x.new_empty((*sizes, width + 8), dtype=torch.uint8)
-    return _to_bytes(x, out, math.prod(sizes), width)
-
-
-def _dequantized_by_kernel(x: Tensor, *, out: Out = None) -> Tensor | None:
-    if not x.dim() or x.shape[-1] <= 8:
-        return None
-    *sizes, width = x.shape
-    if out is None:
-        out = x.new_empty((*sizes, width - 8), dtype=torch.float32)
-    return _to_floats(x, out, math.prod(sizes), width - 8)
-
-
-@operator("FloatToFused8BitRowwiseQuantized", gradient="none", kernel=_quantized_by_kernel)
+@operator("FloatToFused8BitRowwiseQuantized", gradient="none")
 @operator("HalfFloatToFused8BitRowwiseQuantized", types=HALF, gradient="none")
 def float_to_fused_8bit_rowwise_quantized(x: Tensor, *, out: Out = None) -> Tensor:
     """Quantize rows, the last dimension; scale and bias are float32."""
+    if takes_kernels(x) and x.numel():
+        *sizes, width = x.shape
+        if out is None:
+            out = x.new_empty((*sizes, width + 8), dtype=torch.uint8)
+        _to_bytes(x, out, math.prod(sizes), width)
+        return out
     return _quantized(x, half=False)
 
 
@@ -115,11 +103,15 @@ def float_to_fused_8bit_rowwise_quantized_half_scale_bias(x: Tensor) -> Tensor:
     return _quantized(x, half=True)
 
 
-@operator(
-    "Fused8BitRowwiseQuantizedToFloat", types=BYTES, gradient="none", kernel=_dequantized_by_kernel
-)
+@operator("Fused8BitRowwiseQuantizedToFloat", types=BYTES, gradient="none")
 def fused_8bit_rowwise_quantized_to_float(x: Tensor, *, out: Out = None) -> Tensor:
     """Convert rows of bytes, the last dimension, to float32."""
+    if takes_kernels(x, dtype=torch.uint8) and x.dim() and x.shape[-1] > 8:
+        *sizes, width = x.shape
+        if out is None:
+            out = x.new_empty((*sizes, width - 8), dtype=torch.float32)
+        _to_floats(x, out, math.prod(sizes), width - 8)
+        return out
     return dequantized(x)
 
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import FEW, recordable
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.gradients import extreme_over
 from bridge.caffe2.operators.movement import row_kernels
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
+
+_FEW = 4096  # elements; for more, torch takes as long
 
 _sum_rows = recordable(row_kernels.sum_rows)
 
@@ -94,25 +96,15 @@ def _maximum(x: Tensor, lengths: Tensor | None, n: int, front: bool, out: Out) -
     return out
 
 
-def _few_rows(
-    x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
-) -> Tensor | None:
-    if lengths is not None or num_reduce_dim != 1 or not x.dim() or not 0 < x.numel() <= FEW:
-        return None
-    y = x.new_empty(x.shape[1:]) if out is None else out
-    return _sum_rows(y, x, x.shape[0], x.numel() // x.shape[0])
-
-
-@operator(
-    "ReduceFrontSum",
-    types=_TYPES,
-    gradient="ReduceFrontSumGradient g0 i0 i1? > 0",
-    kernel=_few_rows,
-)
+@operator("ReduceFrontSum", types=_TYPES, gradient="ReduceFrontSumGradient g0 i0 i1? > 0")
 def reduce_front_sum(
     x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
 ) -> Tensor:
     """Sums over the first dimensions."""
+    is_plain = lengths is None and num_reduce_dim == 1 and x.dim() and takes_kernels(x)
+    if is_plain and 0 < x.numel() <= _FEW:
+        y = x.new_empty(x.shape[1:]) if out is None else out
+        return _sum_rows(y, x, x.shape[0], x.numel() // x.shape[0])
     return _total(x, lengths, num_reduce_dim, True, out)
 
 

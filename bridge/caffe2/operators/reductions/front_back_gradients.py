@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import recordable
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False
@@ -75,23 +75,7 @@ def _back_of_maximum(
     return (spread * chosen).reshape(x.shape)
 
 
-def _few_repeated(
-    dy: Tensor,
-    x: Tensor,
-    lengths: Tensor | None = None,
-    *,
-    num_reduce_dim: int = 1,
-    out: Out = None,
-) -> Tensor | None:
-    if lengths is not None or num_reduce_dim != 1 or not x.dim() or not x.is_floating_point():
-        return None
-    rows, width = x.shape[0], dy.numel()
-    if x.numel() != rows * width or x.numel() > _FEW:
-        return None
-    return _repeat(dy.new_empty(x.shape) if out is None else out, dy, rows, width)
-
-
-@operator("ReduceFrontSumGradient", types=_TYPES, kernel=_few_repeated)
+@operator("ReduceFrontSumGradient", types=_TYPES)
 def reduce_front_sum_gradient(
     dy: Tensor,
     x: Tensor,
@@ -101,6 +85,10 @@ def reduce_front_sum_gradient(
     out: Out = None,
 ) -> Tensor:
     """(dY, X or its sizes, optionally lengths) -> dX of sums over the first dimensions."""
+    if lengths is None and num_reduce_dim == 1 and x.dim() and takes_kernels(dy):
+        rows, width = x.shape[0], dy.numel()
+        if x.is_floating_point() and x.numel() == rows * width <= _FEW:
+            return _repeat(dy.new_empty(x.shape) if out is None else out, dy, rows, width)
     return _back(dy, x, lengths, num_reduce_dim, True, False)
 
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import address_of, recordable
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.search import top_k_kernels
 
 TYPE_CHECKING = False
@@ -51,45 +51,12 @@ def _by_kernel(x: Tensor, sizes: tuple[int, int, int], k: int, *made: Tensor) ->
     return made
 
 
-def _sizes_of(
-    x: Tensor, ks: Tensor | None, k: int, axis: int
-) -> tuple[int, tuple[int, int, int], tuple[int, ...]]:
-    """Return k, the sizes before, along and after the axis, and those of the result."""
-    if k == -1 and ks is not None:
-        require(ks.numel() > 0, "input 1 has one element", ks)
-        k = int(ks.reshape(-1)[0])
-    require(k >= 1, "k is at least 1", k)
-    axis = top_k_axis(axis, x)
-    around = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
-    return k, around, (*x.shape[:axis], k, *x.shape[axis + 1 :])
-
-
-def _top_k(
-    x: Tensor,
-    ks: Tensor | None = None,
-    *,
-    k: int = -1,
-    axis: int = -1,
-    outputs: OutputCount = 2,
-    out: Out = None,
-) -> tuple[Tensor, ...]:
-    k, around, sizes = _sizes_of(x, ks, k, axis)
-    made = out
-    if made is None:
-        made = x.new_empty(sizes), x.new_empty(sizes, dtype=torch.int64)
-        if outputs == 3:
-            made += (x.new_empty(around[0] * k * around[2], dtype=torch.int64),)
-    _by_kernel(x, around, k, *made)
-    return tuple(made)
-
-
 @operator(
     "TopK",
     types={"ks": INT64},
     gradient="TopKGradient g0 o1 i0 > 0",
     outputs="2-3",
     sized_by=("ks",),
-    kernel=_top_k,
 )
 def top_k(
     x: Tensor,
@@ -105,7 +72,21 @@ def top_k(
     `k` is an argument or input 1. Of equal elements the first ones are selected; missing elements
     have the value 0 and the index -1.
     """
-    k, (outer, n, inner), sizes = _sizes_of(x, ks, k, axis)
+    if k == -1 and ks is not None:
+        require(ks.numel() > 0, "input 1 has one element", ks)
+        k = int(ks.reshape(-1)[0])
+    require(k >= 1, "k is at least 1", k)
+    axis = top_k_axis(axis, x)
+    outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    sizes = (*x.shape[:axis], k, *x.shape[axis + 1 :])
+    if takes_kernels(x) and (out is None or all(one.is_contiguous() for one in out)):
+        made = out
+        if made is None:
+            made = x.new_empty(sizes), x.new_empty(sizes, dtype=torch.int64)
+            if outputs == 3:
+                made += (x.new_empty(outer * k * inner, dtype=torch.int64),)
+        _by_kernel(x, (outer, n, inner), k, *made)
+        return tuple(made)
     values, places = sorted_down(x.reshape(outer, n, inner), 1)
     values, places = values[:, :k], places[:, :k]
     if n < k:

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-import functools
-
 import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import FEW, recordable
 from bridge.caffe2.operators.base.checks import require, single
+from bridge.caffe2.operators.base.cpu_kernels import recordable
 from bridge.caffe2.operators.training import step_kernels
 from bridge.caffe2.operators.training.optimizers import (
     alike,
+    are_few,
     learning_rate_of,
+    rooms,
     written,
 )
 
@@ -80,34 +80,6 @@ def ftrl_step(
     return new.masked_fill(~(z.abs() > lambda1), 0), grown, z
 
 
-def _by_kernel(
-    var: Tensor,
-    n_z: Tensor,
-    grad: Tensor,
-    alpha: Tensor | None = None,
-    *,
-    settings: FtrlSettings,
-    out: Out = None,
-    in_columns: bool = False,
-) -> Out:
-    n = var.numel()
-    if out is None or n > FEW or (grad.numel(), n_z.numel()) != (n, 2 * n):
-        return None
-    if alpha is not None and alpha.numel() != 1:
-        return None
-    inverse = settings.inverse(alpha)
-    numbers = (1.0 if alpha is not None else inverse, settings.beta)
-    of_zero = (settings.lambda1, settings.lambda2)
-    if not in_columns:
-        _ftrl(*out, var, n_z, grad, alpha, n, *numbers, *of_zero)
-    elif var.dim():
-        sizes = var.shape[0], var.shape[1:].numel()
-        _gftrl(*out, var, n_z, grad, alpha, *sizes, *numbers, *of_zero)
-    else:
-        return None
-    return out
-
-
 def _stepped(
     var: Tensor,
     n_z: Tensor,
@@ -119,12 +91,23 @@ def _stepped(
 ) -> tuple[Tensor, ...]:
     w, g = alike(var, grad)
     require(n_z.numel() == 2 * w.numel(), "there is one pair of n and z per parameter", n_z, w)
+    given = (w, n_z, g) if alpha is None else (w, n_z, g, alpha)
+    if are_few(*given):
+        inverse = settings.inverse(alpha)
+        made = rooms(out, var, n_z)
+        numbers = (1.0 if alpha is not None else inverse, settings.beta)
+        of_zero = (settings.lambda1, settings.lambda2)
+        if matrix is None:
+            _ftrl(*made, w, n_z, g, alpha, w.numel(), *numbers, *of_zero)
+        else:
+            _gftrl(*made, w, n_z, g, alpha, *matrix, *numbers, *of_zero)
+        return made
     n, z = n_z.reshape(-1, 2).unbind(1)
     new, n, z = ftrl_step(w.view(-1), n, z, g.view(-1), alpha, settings, matrix)
     return written(out, new.view(w.shape), torch.stack([n, z], 1).view(n_z.shape))
 
 
-@operator("Ftrl", inplace="0>0,1>1", gradient="undefined", outputs=2, kernel=_by_kernel)
+@operator("Ftrl", inplace="0>0,1>1", gradient="undefined", outputs=2)
 def ftrl(
     var: Tensor,
     n_z: Tensor,
@@ -141,13 +124,7 @@ def ftrl(
     return _stepped(var, n_z, grad, alpha, settings, None, out)
 
 
-@operator(
-    "GFtrl",
-    inplace="0>0,1>1",
-    gradient="undefined",
-    outputs=2,
-    kernel=functools.partial(_by_kernel, in_columns=True),
-)
+@operator("GFtrl", inplace="0>0,1>1", gradient="undefined", outputs=2)
 def gftrl(
     var: Tensor,
     n_z: Tensor,

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import recordable
 from bridge.caffe2.operators.base.checks import INT64, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.training import step_kernels
 from bridge.caffe2.operators.training.learning_rate_policies import POLICIES
 
@@ -93,22 +93,12 @@ class Policy:
         return POLICIES[policy](n, get)
 
 
-def _rate_by_kernel(
-    iteration: Tensor, *, policy: Policy, device: TargetDevice = "cpu", out: Out = None
-) -> Tensor | None:
-    if not iteration.numel() or torch.device(device).type != "cpu":
-        return None
-    room = torch.empty((), dtype=torch.float32, device="cpu") if out is None else out
-    return _rate(room, iteration, iteration.numel(), policy.rate)
-
-
 @operator(
     "LearningRate",
     types=INT64,
     gradient="none",
     on_host=("iteration",),
     effects=("errors",),
-    kernel=_rate_by_kernel,
 )
 def learning_rate(
     iteration: Tensor, *, policy: Policy, device: TargetDevice = "cpu", out: Out = None
@@ -119,5 +109,7 @@ def learning_rate(
     """
     require(iteration.numel() > 0, "there is an iteration", iteration)
     room = torch.empty((), dtype=torch.float32, device=device) if out is None else out
+    if takes_kernels(room) and takes_kernels(iteration, dtype=torch.int64):
+        return _rate(room, iteration, iteration.numel(), policy.rate)
     n = 0 if policy.is_fixed else int(iteration.view(-1)[0])
     return room.fill_(policy.rate(n))

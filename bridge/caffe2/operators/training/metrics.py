@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import FEW, recordable
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.layers import distance_kernels
 
 TYPE_CHECKING = False
@@ -17,35 +17,32 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_FEW = 4096  # elements; for more, torch's wider vectors win
+
 _mean = recordable(distance_kernels.mean)
 _spread = recordable(distance_kernels.spread)
 
 
-def _few_averaged(x: Tensor, *, out: Out = None) -> Tensor | None:
-    fits = 0 < x.numel() <= FEW
-    return _mean(x.new_empty(()) if out is None else out, x, x.numel()) if fits else None
-
-
-@operator("AveragedLoss", gradient="AveragedLossGradient i0 g0 > 0", kernel=_few_averaged)
+@operator("AveragedLoss", gradient="AveragedLossGradient i0 g0 > 0")
 def averaged_loss(x: Tensor, *, out: Out = None) -> Tensor:
     """X -> the mean of all elements, 0-d; 0 if there are none.
 
     Follows AveragedLoss, caffe2/operators/loss_op.h, PyTorch 1.8.1.
     """
     n = x.numel()
+    if takes_kernels(x) and 0 < n <= _FEW:
+        return _mean(x.new_empty(()) if out is None else out, x, n)
     return x.mean() if n else x.new_zeros(())
 
 
-def _few_spread(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor | None:
-    fits = 0 < x.numel() <= FEW and dy.numel() == 1
-    return _spread(torch.empty_like(x) if out is None else out, dy, x.numel()) if fits else None
-
-
-@operator("AveragedLossGradient", kernel=_few_spread)
+@operator("AveragedLossGradient")
 def averaged_loss_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """(X, dY: ()) -> dX."""
     require(dy.numel() == 1, "the gradient has one element", dy)
-    return torch.div(dy.view(()).expand(x.shape), max(x.numel(), 1), out=out)
+    n = x.numel()
+    if takes_kernels(x, dy) and 0 < n <= _FEW:
+        return _spread(x.new_empty(x.shape) if out is None else out, dy, n)
+    return torch.div(dy.view(()).expand(x.shape), max(n, 1), out=out)
 
 
 def _classified(x: Tensor, label: Tensor) -> None:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import Few
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.training import step_kernels
 
 TYPE_CHECKING = False
@@ -24,8 +24,10 @@ __all__ = [
     "adadelta_step",
     "adam_correction",
     "alike",
+    "are_few",
     "learning_rate_of",
     "momentum_step",
+    "rooms",
     "storm_rate",
     "written",
 ]
@@ -52,6 +54,27 @@ def written(out: Out, *values: Tensor) -> tuple[Tensor, ...]:
         if value is not room:
             room.copy_(value.view(room.shape))
     return tuple(out)
+
+
+_FEW = 4096  # elements; for more, torch's wider vectors win
+
+_adam = recordable(step_kernels.adam)
+_adagrad = recordable(step_kernels.adagrad)
+_momentum = recordable(step_kernels.momentum)
+_wngrad = recordable(step_kernels.wngrad)
+_adadelta = recordable(step_kernels.adadelta)
+_storm = recordable(step_kernels.storm)
+_rms_prop = recordable(step_kernels.rms_prop)
+
+
+def are_few(first: Tensor, *others: Tensor) -> bool:
+    """Return whether kernels of `step_kernels` can make a step on these tensors."""
+    return takes_kernels(first, *others) and first.numel() <= _FEW
+
+
+def rooms(out: Out, *like: Tensor) -> tuple[Tensor, ...]:
+    """Return the buffers of outputs, or new tensors like those given."""
+    return tuple(out) if out is not None else tuple(map(torch.empty_like, like))
 
 
 def momentum_step(
@@ -83,13 +106,7 @@ def momentum_sgd(
     return written(out, step, new.view(moment.shape))
 
 
-@operator(
-    "MomentumSGDUpdate",
-    inplace="0>0,1>1,3>2",
-    gradient="undefined",
-    outputs=3,
-    kernel=Few(step_kernels.momentum, scalars="lr"),
-)
+@operator("MomentumSGDUpdate", inplace="0>0,1>1,3>2", gradient="undefined", outputs=3)
 def momentum_sgd_update(
     grad: Tensor,
     moment: Tensor,
@@ -102,6 +119,11 @@ def momentum_sgd_update(
 ) -> tuple[Tensor, ...]:
     """(gradient, momentum, rate, parameters) -> step, momentum, parameters - step."""
     g, m, w = alike(grad, moment, param)
+    if are_few(g, m, w, lr):
+        made = rooms(out, grad, moment, param)
+        numbers = (g.numel(), momentum, nesterov)
+        _momentum(*made, g, m, learning_rate_of(lr), w, *numbers)
+        return made
     step, new = momentum_step(g, m, learning_rate_of(lr), momentum, nesterov)
     if out is None:
         return step, new.view(moment.shape), (w - step).view(param.shape)
@@ -123,7 +145,6 @@ def adam_correction(iteration: Tensor, beta1: float, beta2: float) -> Tensor:
     on_host=("iteration",),
     outputs="3-4",
     gradient="undefined",
-    kernel=Few(step_kernels.adam, scalars="lr iteration", outputs=4),
 )
 def adam(
     param: Tensor,
@@ -146,6 +167,13 @@ def adam(
     """
     w, m, v, g = alike(param, moment_1, moment_2, grad)
     lr = learning_rate_of(lr)
+    if are_few(w, m, v, g, lr) and iteration.is_cpu and iteration.numel() == 1:
+        like = (param, moment_1, moment_2, param)[:outputs]
+        made = rooms(out, *like)
+        step = made[3] if outputs > 3 else None
+        numbers = (w.numel(), beta1, beta2, epsilon)
+        _adam(*made[:3], step, w, m, v, g, lr, iteration, *numbers)
+        return made
     correction = adam_correction(iteration, beta1, beta2)
     places = (None, None, None) if out is None else [one.view(w.shape) for one in out[:3]]
     m = torch.add(m * beta1, g, alpha=1 - beta1, out=places[1])
@@ -157,13 +185,7 @@ def adam(
     return w, m.view(moment_1.shape), v.view(moment_2.shape), step
 
 
-@operator(
-    "Adagrad",
-    inplace="0>0,1>1",
-    outputs="2-4",
-    gradient="undefined",
-    kernel=Few(step_kernels.adagrad, scalars="lr", outputs=2),
-)
+@operator("Adagrad", inplace="0>0,1>1", outputs="2-4", gradient="undefined")
 def adagrad(
     param: Tensor,
     moment: Tensor,
@@ -182,6 +204,11 @@ def adagrad(
     Follows AdagradOp, caffe2/sgd/adagrad_op.h, PyTorch 1.8.1.
     """
     w, h, g = alike(param, moment, grad)
+    if outputs == 2 and are_few(w, h, g, lr):
+        made = rooms(out, param, moment)
+        numbers = (w.numel(), epsilon, decay, weight_decay)
+        _adagrad(*made, w, h, g, learning_rate_of(lr), *numbers)
+        return made
     g = torch.add(g, w, alpha=weight_decay) if weight_decay else g
     places = (None, None) if out is None else [one.view(w.shape) for one in out[:2]]
     h = torch.add(h * decay, g * g, out=places[1])
@@ -193,13 +220,7 @@ def adagrad(
     return w, h.view(moment.shape), rates, step
 
 
-@operator(
-    "RmsProp",
-    inplace="0>0,1>1,2>2",
-    gradient="undefined",
-    outputs=3,
-    kernel=Few(step_kernels.rms_prop, scalars="lr"),
-)
+@operator("RmsProp", inplace="0>0,1>1,2>2", gradient="undefined", outputs=3)
 def rms_prop(
     grad: Tensor,
     mean_squares: Tensor,
@@ -216,6 +237,11 @@ def rms_prop(
     Follows RmsPropOp, caffe2/sgd/rmsprop_op.cc, PyTorch 1.8.1.
     """
     g, squares, m = alike(grad, mean_squares, moment)
+    if are_few(g, squares, m, lr):
+        made = rooms(out, grad, mean_squares, moment)
+        numbers = (g.numel(), decay, momentum, epsilon)
+        _rms_prop(*made, g, squares, m, learning_rate_of(lr), *numbers)
+        return made
     squares = torch.add(squares, g * g - squares, alpha=1 - decay)
     step = g * learning_rate_of(lr) / torch.sqrt(squares + epsilon)
     m = torch.add(step, m, alpha=momentum) if momentum else step
@@ -231,13 +257,7 @@ def adadelta_step(
     return w + step * lr, h, torch.add(d * decay, step * step, alpha=1 - decay)
 
 
-@operator(
-    "Adadelta",
-    inplace="0>0,1>1,2>2",
-    gradient="undefined",
-    outputs=3,
-    kernel=Few(step_kernels.adadelta, scalars="lr"),
-)
+@operator("Adadelta", inplace="0>0,1>1,2>2", gradient="undefined", outputs=3)
 def adadelta(
     param: Tensor,
     moment: Tensor,
@@ -254,17 +274,15 @@ def adadelta(
     Follows AdadeltaOp, caffe2/sgd/adadelta_op.h, PyTorch 1.8.1.
     """
     w, h, d, g = alike(param, moment, moment_delta, grad)
+    if are_few(w, h, d, g, lr):
+        made = rooms(out, param, moment, moment_delta)
+        _adadelta(*made, w, h, d, g, learning_rate_of(lr), w.numel(), epsilon, decay)
+        return made
     w, h, d = adadelta_step(w, h, d, g, learning_rate_of(lr), epsilon, decay)
     return written(out, w, h.view(moment.shape), d.view(moment_delta.shape))
 
 
-@operator(
-    "Wngrad",
-    inplace="0>0,1>1",
-    outputs="2-4",
-    gradient="undefined",
-    kernel=Few(step_kernels.wngrad, scalars="moment lr", outputs=2),
-)
+@operator("Wngrad", inplace="0>0,1>1", outputs="2-4", gradient="undefined")
 def wngrad(
     param: Tensor,
     moment: Tensor,
@@ -281,6 +299,10 @@ def wngrad(
     """
     (w, g), b = alike(param, grad), moment
     require(b.numel() == 1, "b has one element", b)
+    if outputs == 2 and are_few(w, g, b, lr):
+        made = rooms(out, param, moment)
+        _wngrad(*made, w, b, g, learning_rate_of(lr), w.numel(), epsilon)
+        return made
     scaled = b + epsilon
     rate = learning_rate_of(lr) / scaled
     step = rate.view(()) * g
@@ -297,13 +319,7 @@ def storm_rate(
     return rate, rate * rate * momentum, total
 
 
-@operator(
-    "Storm",
-    inplace="0>0,1>1,2>2",
-    gradient="undefined",
-    outputs=3,
-    kernel=Few(step_kernels.storm, scalars="grad_sq_sum lr"),
-)
+@operator("Storm", inplace="0>0,1>1,2>2", gradient="undefined", outputs=3)
 def storm(
     param: Tensor,
     moment: Tensor,
@@ -320,6 +336,11 @@ def storm(
     Follows StormOp, caffe2/sgd/storm_op.h, PyTorch 1.8.1.
     """
     w, m, g = alike(param, moment, grad)
+    if are_few(w, m, g, grad_sq_sum, lr) and grad_sq_sum.numel() == 1:
+        made = rooms(out, param, moment, grad_sq_sum)
+        rate = learning_rate_of(lr)
+        _storm(*made, w, m, grad_sq_sum, g, rate, w.numel(), momentum, beta)
+        return made
     rate, alpha, total = storm_rate(grad_sq_sum, g, learning_rate_of(lr), momentum, beta)
     m = g + (1 - alpha) * (m - g)
     return written(out, w + rate * m, m.view(moment.shape), total)

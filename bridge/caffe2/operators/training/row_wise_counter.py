@@ -10,8 +10,8 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.checks import INT64, INTS, require, require_range
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.training import row_step_kernels
 from bridge.caffe2.operators.training.row_rounds import writable
 

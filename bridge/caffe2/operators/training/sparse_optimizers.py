@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.checks import (
     FLOAT,
     INT64,
@@ -23,6 +22,7 @@ from bridge.caffe2.operators.base.checks import (
     require,
     single,
 )
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.training import row_step_kernels, sparse_kernels
 from bridge.caffe2.operators.training.ftrl import FtrlSettings, ftrl_step
 from bridge.caffe2.operators.training.optimizers import (

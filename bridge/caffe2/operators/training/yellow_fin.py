@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.kernels import FEW, recordable
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.training import step_kernels
-from bridge.caffe2.operators.training.optimizers import alike, written
+from bridge.caffe2.operators.training.optimizers import alike, are_few, rooms, written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,39 +39,6 @@ def _tuned(
     return (1 - torch.sqrt(mu)).square() / least, mu
 
 
-def _by_kernel(
-    param: Tensor,
-    moment: Tensor,
-    lr_avg: Tensor,
-    mu_avg: Tensor,
-    curv_win: Tensor,
-    g_avg: Tensor,
-    g2_avg: Tensor,
-    scalars_memory: Tensor,
-    grad: Tensor,
-    iteration: Tensor,
-    *,
-    beta: float,
-    curv_win_width: int,
-    epsilon: float,
-    nesterov: bool,
-    zero_debias: bool,
-    out: Out = None,
-) -> Out:
-    n, width = param.numel(), curv_win.numel()
-    sizes = {one.numel() for one in (moment, grad, g_avg, g2_avg)}
-    fits = out is not None and n <= FEW and sizes == {n} and 0 < curv_win_width <= width
-    if not fits or scalars_memory.numel() != 5 or iteration.numel() != 1:
-        return None
-    if lr_avg.numel() != 1 or mu_avg.numel() != 1:
-        return None
-    olds = [moment, lr_avg, mu_avg, curv_win, g_avg, g2_avg, scalars_memory]
-    settings = (beta, epsilon, nesterov, zero_debias)
-    lengths = (n, width, curv_win_width)
-    _yellow_fin(out[0], list(out[1:]), param, olds, grad, iteration, *lengths, *settings)
-    return out
-
-
 @operator(
     "YellowFin",
     inplace="0>0,1>1,2>2,3>3,4>4,5>5,6>6,7>7",
@@ -80,7 +47,6 @@ def _by_kernel(
     gradient="undefined",
     outputs=8,
     effects=("errors",),
-    kernel=_by_kernel,
 )
 def yellow_fin(
     param: Tensor,
@@ -113,6 +79,17 @@ def yellow_fin(
     require(fits, "the window has its width, at least 1", curv_win, curv_win_width)
     require(scalars_memory.numel() == 5, "there are five numbers", scalars_memory)
     require(iteration.numel() == 1, "the iteration has one element", iteration)
+    olds = [moment, lr_avg, mu_avg, curv_win, g_avg, g2_avg, scalars_memory]
+    if (
+        are_few(w, g, *olds)
+        and takes_kernels(iteration, dtype=torch.int64)
+        and lr_avg.numel() == mu_avg.numel() == 1
+    ):
+        made = rooms(out, param, *olds)
+        sizes = (w.numel(), curv_win.numel(), curv_win_width)
+        settings = (beta, epsilon, nesterov, zero_debias)
+        _yellow_fin(made[0], list(made[1:]), w, olds, g, iteration, *sizes, *settings)
+        return made
     n = int(iteration.view(-1)[0])
     require(n >= 1, "iterations begin at 1", n)
     debias = 1 / (1 - beta**n) if zero_debias else 1.0

@@ -28,7 +28,7 @@ def test_binary(kernel, by_torch, n) -> None:
     y = torch.empty(n)
     run = getattr(small_kernels, kernel)
     for out in (y, a):  # in place at last
-        assert run(out, a, b, n) is out
+        assert run(a, b, out, n) is out
         torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)
 
 
@@ -38,7 +38,7 @@ def test_relu(n) -> None:
     expected = torch.relu(x)
     y = torch.empty(n)
     for out in (y, x):
-        small_kernels.relu(out, x, n)
+        small_kernels.relu(x, out, n)
         torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)
 
 
@@ -51,7 +51,7 @@ def test_per_channel(kernel, by_torch, shape) -> None:
     b = torch.arange(shape[1]) + 0.5
     expected = by_torch(x, b.view(-1, 1))
     for out in (torch.empty(shape), x):
-        getattr(small_kernels, kernel)(out, x, b, *shape)
+        getattr(small_kernels, kernel)(x, b, out, *shape)
         assert torch.equal(out, expected)
 
 
@@ -65,6 +65,6 @@ def test_join() -> None:
 def test_other_numbers_of_elements_are_refused() -> None:
     x, y = torch.ones(3), torch.ones(4)
     with pytest.raises(EnforceNotMet, match="was to have 3 elements"):
-        small_kernels.relu(y, x, 3)
+        small_kernels.relu(x, y, 3)
     with pytest.raises(EnforceNotMet, match="was to have 4 elements"):
         small_kernels.join(y, [x], 1, [4])

@@ -7,9 +7,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from bridge import c10
-from bridge.caffe2.execution.kernels import Few, recordable, takes_kernels, with_kernel
 from bridge.caffe2.execution.recorder import compile_calls, record
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
 
 relu_kernel = recordable(small_kernels.relu)
@@ -17,7 +16,7 @@ relu_kernel = recordable(small_kernels.relu)
 
 def relu(x, *, out=None):
     if out is not None and takes_kernels(x, out):
-        return relu_kernel(out, x, x.numel())
+        return relu_kernel(x, out, x.numel())
     return torch.relu(x) if out is None else torch.clamp_min(x, 0, out=out)
 
 
@@ -66,42 +65,3 @@ def test_foreign_default_device() -> None:
     with torch.device("meta"):
         assert relu(x, out=out) is out
     assert out.tolist() == [0, 2]
-
-
-def sum_of(x, y, *, out=None):
-    """Return x + y."""
-    return torch.add(x, y, out=out)
-
-
-def test_a_kernel_is_called_where_it_applies_and_else_the_function() -> None:
-    calls = []
-
-    def kernel(x, y, *, out=None):
-        calls.append("kernel")
-        return None if x.numel() > 2 else x + y
-
-    call = with_kernel(sum_of, kernel, [(c10.float32, c10.float64), 0])
-    one, more = torch.ones(2), torch.ones(3)
-    for x, y, asked in (
-        (one, one, True),
-        (more, more, True),  # it returns None
-        (one.double(), one.double(), False),
-        (one, torch.ones(2, requires_grad=True), False),
-        (torch.ones(2, 2).t(), one, False),
-    ):
-        calls.clear()
-        assert torch.equal(call(x, y), x + y)
-        assert calls == ["kernel"] * asked
-
-
-def test_few_elements_go_to_the_kernel_with_buffers_of_their_shape() -> None:
-    few = with_kernel(sum_of, Few(small_kernels.add, alike=True), [(c10.float32,), (c10.float32,)])
-    x, out = torch.tensor([1.0, 2.0]), torch.empty(2)
-    assert few(x, x, out=out) is out
-    assert out.tolist() == [2, 4]
-    _, calls = record(few, [x, x], {"out": out})
-    assert small_kernels.add in [call[0] for call in calls]
-    many = torch.ones(5000)
-    _, calls = record(few, [many, many], {"out": torch.empty(5000)})
-    assert small_kernels.add not in [call[0] for call in calls]
-    assert few(x, torch.ones(1), out=torch.empty(2)).tolist() == [2, 3]
