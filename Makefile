@@ -47,8 +47,11 @@ demo: $(shown)
 
 # Contiguous parts of the suite go to the workers, so that a file stays in one process mostly. The
 # workers share the cores; threads of torch's beside them would only get in their way.
+# What forks runs by itself: other frameworks' threads do not survive it.
 test: $(installed)
-	OMP_NUM_THREADS=1 $(run) -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(run) -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal \
+		$(or $(PYTEST_ARGS),--ignore=tests/shared)
+	$(if $(PYTEST_ARGS),,OMP_NUM_THREADS=1 $(run) -m pytest tests/shared)
 
 bench: $(installed)
 	$(run) -m tests.benchmarks

@@ -87,9 +87,18 @@ def convert(
 @overload
 def convert(
     x: Any,
-    to: str | None = None,
+    to: str,
     *,
-    like: Any = None,
+    copy: bool | None = None,
+    writable: bool = False,
+    readonly: bool = False,
+) -> Any: ...
+@overload
+def convert(
+    x: Any,
+    to: None = None,
+    *,
+    like: Any,
     copy: bool | None = None,
     writable: bool = False,
     readonly: bool = False,

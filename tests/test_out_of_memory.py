@@ -29,6 +29,8 @@ OLD_NAME = "the old name of another, which it calls"
 NO_CALL = "a value, module or class that is not called"
 NEEDS_GPU = "needs a GPU"
 OF_LIBRARY = "runs the library's own code, which ends the process when it finds no memory"
+OF_TYPES = "reads a table of types"
+ROOMS = "runs code in Python, other processes or libraries"
 BUILDS = "builds what a program consists of, and changes no state of it"
 EXEMPT = {
     **dict.fromkeys(("dims", "meta", "ndim"), OLD_NAME),
@@ -40,6 +42,12 @@ EXEMPT = {
     **dict.fromkeys(hardware.__all__, "what torch says of the machine; changes nothing"),
     **dict.fromkeys(("install", "operator", "register_operator", "to_module"), BUILDS),
     **dict.fromkeys(("load_checkpoint", "save_checkpoint"), "files: tests/test_caffe2_checkpoint"),
+    **dict.fromkeys(("Shared", "attach", "conform", "share", "wrap"), ROOMS),
+    **dict.fromkeys(("ctypes", "tobytes", "to_numpy"), "reads what `numpy` returns"),
+    **dict.fromkeys(("requires_grad_", "to_device"), "what `detach` and `to` do"),
+    "get_include": "a path",
+    **dict.fromkeys(("byteorder", "char", "kind", "to_complex", "to_real"), OF_TYPES),
+    **dict.fromkeys(("is_complex", "is_floating_point", "is_signed"), OF_TYPES),
     "ClearGlobalNetObserver": "does nothing",
     "GlobalInit": "sets flags of the process, once",
     "RunPlanInBackground": "runs in another thread, whose allocations no test can count",

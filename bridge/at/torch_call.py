@@ -15,7 +15,6 @@ transform, such as torch.vmap, which has no memory.
 from __future__ import annotations
 
 from bridge.at.element_writes import write_back
-from bridge.at.readonly_guard import guard, read_only
 from bridge.at.storage_ops import has_memory_of, import_result, mark_owned, mark_readonly
 from bridge.at.torch_defaults import default_type
 from bridge.c10.array_ref import ArrayRef
@@ -78,6 +77,8 @@ class _Call:
         storage = impl.get_storage()
         if storage.readonly:
             if written:
+                from bridge.at.readonly_guard import read_only
+
                 raise read_only()
             first = storage.data_ptr()
             self.readonly.append((first, first + storage.nbytes()))
@@ -223,6 +224,8 @@ class TorchRunner:
                 given, named = converted(call)
         try:
             if call.readonly:
+                from bridge.at.readonly_guard import guard
+
                 with guard(call.readonly):
                     result = func(*given, **named)
             else:

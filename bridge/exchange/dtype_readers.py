@@ -21,9 +21,11 @@ _NUMPY = """
 PIL astropy imageio numcodecs numpy onnx pandas safetensors.numpy skimage tifffile xarray zarr
 """
 _KINDS = {**dict.fromkeys(_TORCH.split(), "torch"), **dict.fromkeys(_NUMPY.split(), "numpy")}
+# They read it to compare it with what a program reads.
+_KINDS |= {"torch._dynamo": "", "torch._guards": ""}
 
 
 def reader_kind(module: str) -> str:
     """Return "torch" or "numpy" for a module of such a library, by its full name; else ""."""
     parts = module.split(".", 2)
-    return _KINDS.get(".".join(parts[:2])) or _KINDS.get(parts[0], "")
+    return _KINDS.get(".".join(parts[:2]), _KINDS.get(parts[0], ""))

@@ -125,9 +125,11 @@ cdef object torch_view(TensorImpl impl, bint inside):
                 else _view(impl, base, dtype, address)
         except _NotAView:
             return taken_by_torch(impl)
-        except Exception:
+        except RuntimeError as error:
             if again:
-                raise
+                raise BufferError(
+                    f"torch makes no view of this memory; another thread may change it: {error}"
+                ) from error
             tensor = None
         if tensor is not None and Py_TYPE(tensor) == torch_type() and is_same_tensor(impl, tensor):
             return tensor

@@ -19,6 +19,7 @@ import torch
 
 from bridge import front
 from bridge.at.tensor import Tensor
+from bridge.c10.type_meta import TypeMeta
 from bridge.front import asarray, convert, from_dlpack, shares_memory, to_numpy, to_torch
 from bridge.see import contexts
 
@@ -253,6 +254,8 @@ def register() -> None:
         torch.compiler.substitute_in_graph(compiled, skip_signature_check=True)(traced)
     for package in _NOT_TRACED:
         trace_rules.add(package)
+    # ``x.dtype`` of an argument, which guards compare
+    torch.utils._pytree.register_constant(TypeMeta)
     _let_tensors_leave()
     _answer_for_the_class()
     _refuse_strangers()

@@ -70,7 +70,7 @@ def test_a_file_that_lies() -> None:
 
     class Liar:
         def __reduce__(self) -> Any:
-            rebuild, (cls, buffer, _, dtype) = at.ones(2).__reduce_ex__(2)
+            rebuild, (cls, buffer, _, dtype) = at.ones(2).__reduce_ex__(3)
             return rebuild, (cls, buffer, (1 << 40,), dtype)
 
     torch.save(Liar(), file)

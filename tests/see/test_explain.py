@@ -13,6 +13,7 @@ import torch
 import bridge
 from bridge import at, caffe2
 from bridge.caffe2 import workspace
+from tests.helpers import alone
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
@@ -327,10 +328,14 @@ def test_what_hands_out_copies_has_sizes_and_type() -> None:
 
 
 def test_a_paddle_tensor_that_requires_grad() -> None:
-    paddle = pytest.importorskip("paddle")
+    paddle = alone.importorskip("paddle")
     x = paddle.ones([3])
     x.stop_gradient = False
     found = bridge.explain(x)
     assert (found.sizes, found.dtype, found.note) == ([3], "float32", None)
     assert bridge.shares_memory(x, x) and bridge.shares_memory(x.detach(), x)
     assert not bridge.shares_memory(x, paddle.ones([3]))
+
+
+def test_paddle_in_a_process_of_its_own() -> None:
+    assert alone.run_alone("paddle", __file__) == 1
