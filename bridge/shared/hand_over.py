@@ -8,7 +8,7 @@ Everything else is a message in a queue or a pipe. It says which descriptor of t
 ``/proc/PID/fd/N``, and nobody else has to do anything: no thread, and a sender that is stopped will
 do. Until the message has arrived the sender holds the segment. Whoever receives it says so in the
 sender's receipts, a small memfd with a place for each message on its way; the sender looks there
-when it sends, shares or closes something, and when garbage is collected.
+when it sends again, and when garbage is collected.
 """
 
 from __future__ import annotations
