@@ -103,8 +103,8 @@ class _Call:
                 if value is one or value is self.joined.get(id(one)):
                     return one
             return self._new(value)
-        if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple of torch
-            return type(value)([self.result(one) for one in value])
+        if isinstance(value, tuple) and hasattr(value, "_make"):  # a named tuple of Python
+            return type(value)._make(self.result(one) for one in value)
         if type(value) is tuple or type(value) is list:
             return type(value)([self.result(one) for one in value])
         if isinstance(value, tuple) and type(value).__module__.startswith("torch"):

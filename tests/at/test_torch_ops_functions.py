@@ -2,13 +2,14 @@
 """`at.<function>`, `out=`, and torch's own functions given our tensors."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 
 import bridge
 from bridge import at
+from bridge.at.tensor import torch_runner
 
 from .comparing import expect_result, pair
 
@@ -172,3 +173,20 @@ def test_out_has_the_sizes_that_torch_gives_it(function, sizes, device: str) -> 
         assert function(given, 2, out=own) is own
         assert (own.shape, own.tolist()) == (sizes, (given * 2).tolist())
         assert whole.flatten().tolist() == [2] * own.numel() + [0] * (6 - own.numel())
+
+
+class Extremes(NamedTuple):
+    """What a function of Python returns."""
+
+    least: Any
+    greatest: Any
+
+
+def test_a_named_tuple_of_python_keeps_its_class() -> None:
+    def extremes(x: torch.Tensor) -> Extremes:
+        return Extremes(x.min(), x.max())
+
+    found = torch_runner.run("extremes", extremes, (at.arange(3.0),), {})
+    assert type(found) is Extremes
+    assert isinstance(found.least, at.Tensor)
+    assert (found.least.item(), found.greatest.item()) == (0, 2)
