@@ -125,7 +125,9 @@ cdef object torch_view(TensorImpl impl, bint inside):
                 else _view(impl, base, dtype, address)
         except _NotAView:
             return taken_by_torch(impl)
-        except RuntimeError as error:
+        except MemoryError:
+            raise
+        except Exception as error:      # FakeTensorMode raises AssertionError
             if again:
                 raise BufferError(
                     f"torch makes no view of this memory; another thread may change it: {error}"
