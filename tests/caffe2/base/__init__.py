@@ -7,5 +7,4 @@
 - device_option: caffe2/workspaces/test_feed_fetch_devices
 - hardware: caffe2/execution/test_engines
 - names: caffe2/workspaces/test_named_blobs
-- text: test_errors
 """
