@@ -5,6 +5,7 @@
 from bridge.c10.storage cimport UNVERIFIED, set_flags
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.caffe2.blobs.replace cimport become
+from bridge.caffe2.execution.program cimport put_result
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.exchange.torch_export cimport torch_operand
 from bridge.exchange.torch_import cimport import_torch
@@ -36,3 +37,12 @@ def adopt(Tensor tensor not None, result):
     # The result of an operation: its storage is as large as its sizes require.
     set_flags(fresh.storage, fresh.storage.flags & ~UNVERIFIED)
     become(tensor.impl, fresh)
+
+
+def put(blob, result):
+    """Set a blob to `result`, a new torch.Tensor that nothing else refers to, made row-major.
+
+    The memory is shared, or few elements are copied into the buffer that the blob has.
+    """
+    result = result.contiguous()
+    put_result(blob, result, import_torch(result, None))

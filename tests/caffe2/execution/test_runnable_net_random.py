@@ -71,7 +71,7 @@ def test_compiled(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     names = list(net.blobs)
     expected = runs_of(net, "simple", names, 1)[0]
     for outputs in (names, names[seed % 3 :: 3]):
-        for found in runs_of(net, "compiled", outputs, 14):
+        for found in runs_of(net, "compiled", outputs, 4):
             check_close(found, {name: expected[name] for name in outputs}, 1e-4)
 
 
