@@ -15,12 +15,13 @@ __all__ = ["GetImportedOpsLibraries", "InitOpsLibrary"]
 
 
 def InitOpsLibrary(name: Any, trigger_lazy: bool = True) -> None:
-    """Ignore a name that is not a file, and raise EnforceNotMet for a file.
+    """Ignore a name that is not a file, or that of Detectron's operators; refuse other files.
 
     Scripts name libraries by their path in Caffe2's sources, which is not a file on other machines;
-    Caffe2 ignores such names too. trigger_lazy has no effect.
+    Caffe2 ignores such names too. The operators of Detectron's library are among those of the
+    bridge. trigger_lazy has no effect.
 
-    Raises EnforceNotMet: `name` is a file. Operators in C++ are compiled for Caffe2's own memory
+    Raises EnforceNotMet: `name` is another file. Operators in C++ are compiled for Caffe2's own memory
     layout; write them as subclasses of ``caffe2.Operator``, or call the library through torch.
     Follows InitOpsLibrary, caffe2/python/dyndep.py, PyTorch 1.8.1.
 
@@ -30,6 +31,9 @@ def InitOpsLibrary(name: Any, trigger_lazy: bool = True) -> None:
     """
     if not isinstance(name, (str, os.PathLike)) or not os.path.exists(name):
         print(f"Ignoring {name}: it is not a file.")
+        return
+    if os.path.basename(name).startswith("libcaffe2_detectron_ops"):
+        print(f"Not loading {name}: its operators are there already.")
         return
     raise EnforceNotMet(
         f"{str(name)!r} is a library of operators in C++, compiled for Caffe2. Write its operators "

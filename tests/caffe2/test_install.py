@@ -151,12 +151,15 @@ assert len([one for one in __import__("sys").meta_path if "_Caffe2" in type(one)
 def test_libraries_of_operators_that_are_no_files_are_passed_over(tmp_path: Path) -> None:
     """As in the real Caffe2: scripts name them by their place in its sources."""
     library = tmp_path / "ops.so"
+    detectron = tmp_path / "libcaffe2_detectron_ops_gpu.so"
     library.write_bytes(b"")
+    detectron.write_bytes(b"")
     code = f"""
 import bridge.caffe2
 bridge.caffe2.install()
 from caffe2.python import dyndep
 dyndep.InitOpsLibrary("@/caffe2/caffe2/contrib/nccl:nccl_ops")
+dyndep.InitOpsLibrary({str(detectron)!r})
 assert dyndep.GetImportedOpsLibraries() == set()
 try:
     dyndep.InitOpsLibrary({str(library)!r})
@@ -168,6 +171,7 @@ else:
     done = python("-c", code)
     assert done.returncode == 0, done.stderr
     assert "nccl_ops" in done.stdout
+    assert "its operators are there already" in done.stdout
 
 
 def test_without_install_there_is_no_caffe2() -> None:

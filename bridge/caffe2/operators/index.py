@@ -12,10 +12,12 @@ boxes.detections: BoxWithNMSLimit
 boxes.feature_pyramid: CollectAndDistributeFpnRpnProposals CollectRpnProposals
   DistributeFpnProposals
 boxes.keypoints: HeatmapMaxKeypoint
+boxes.narrowing: SampleAs SampleAsGradient SpatialNarrowAs SpatialNarrowAsGradient
 boxes.proposals: BBoxTransform GenerateProposals GenerateProposalsCPP
+boxes.ps_roi_pool: PSRoIPool PSRoIPoolGradient
 boxes.rmac_regions: RMACRegions
 boxes.roi_align: RoIAlign RoIAlignGradient RoIAlignRotated RoIAlignRotatedGradient
-boxes.roi_pool: RoIPool RoIPoolGradient
+boxes.roi_pool: RoIPool RoIPoolF RoIPoolFGradient RoIPoolGradient
 control.aten: ATen
 control.barriers: AsyncNetBarrier DataCouple Free
 control.blob_names: GetAllBlobNames
@@ -91,7 +93,7 @@ images.pooling: AveragePool AveragePool1D AveragePool1DGradient AveragePool2D Av
   MaxPool1DGradient MaxPool2D MaxPool2DGradient MaxPool3D MaxPool3DGradient MaxPoolGradient
 images.pooling_with_index: MaxPoolWithIndex MaxPoolWithIndexGradient
 images.resizing: ResizeNearest ResizeNearest3D ResizeNearest3DGradient ResizeNearestGradient
-  UpsampleBilinear UpsampleBilinearGradient
+  UpsampleBilinear UpsampleBilinearGradient UpsampleNearest UpsampleNearestGradient
 images.space_to_batch: BatchToSpace SpaceToBatch
 images.stylizer: BRGNCHWCToPackedInt8BGRAStylizerDeprocess
   PackedInt8BGRANHWCToNCHWCStylizerPreprocess
@@ -269,6 +271,10 @@ segments.segment_reductions: SortedSegmentMean SortedSegmentRangeLogMeanExp
 segments.sequence_labels: CTCGreedyDecoder SwapBestPath ViterbiPath
 segments.sequence_mask: SequenceMask
 training.average_precision: APMeter
+training.detection_losses: GroupSpatialSoftmax GroupSpatialSoftmaxGradient SelectSmoothL1Loss
+  SelectSmoothL1LossGradient SigmoidCrossEntropyLoss SigmoidCrossEntropyLossGradient
+  SigmoidFocalLoss SigmoidFocalLossGradient SmoothL1Loss SmoothL1LossGradient SoftmaxFocalLoss
+  SoftmaxFocalLossGradient
 training.ftrl: Ftrl GFtrl
 training.fused_optimizers: RowWiseSparseAdagradFusedWithSparseLengthsMeanGradient
   RowWiseSparseAdagradFusedWithSparseLengthsMeanGradientApprox

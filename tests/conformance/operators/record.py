@@ -26,9 +26,12 @@ from operators.case import Case, cases, groups, recorded_path
 
 
 def main(arguments: list[str]) -> None:
-    from caffe2.python import core, workspace
+    import torch
+    from caffe2.python import core, dyndep, workspace
 
     workspace.GlobalInit(["caffe2", "--caffe2_log_level=4"])
+    for library in Path(torch.__file__).parent.glob("lib/libcaffe2_detectron_ops*.so"):
+        dyndep.InitOpsLibrary(str(library))
     show = "--show" in arguments
     for group in [one for one in arguments if one != "--show"] or groups():
         index = {}

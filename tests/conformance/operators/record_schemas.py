@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 MANY = 12  # more than any operator counts one by one
 
 
 def main(names: list[str]) -> None:
-    from caffe2.python import core, workspace
+    import torch
+    from caffe2.python import core, dyndep, workspace
 
     workspace.GlobalInit(["caffe2", "--caffe2_log_level=3"])
+    for library in Path(torch.__file__).parent.glob("lib/libcaffe2_detectron_ops*.so"):
+        dyndep.InitOpsLibrary(str(library))
     for name in names or workspace.RegisteredOperators():
         schema = workspace.C.OpSchema.get(name)
         if schema is None or (not names and ("_ENGINE_" in name or "Gradient" in name)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RoIPool: the maxima of regions of images."""
+"""RoIPool and Detectron's RoIPoolF: the maxima of regions of images."""
 
 from __future__ import annotations
 
@@ -26,8 +26,22 @@ def roi_pool(
     With `is_test` 0 a second output has the indices of the maxima. For the arguments see RoIRules.
     Follows RoIPoolOp, caffe2/operators/roi_pool_op.cc, PyTorch 1.8.1.
     """
-    require(rules.order == "NCHW", "order is NCHW", rules.order)
     require(outputs == (1 if is_test else 2), "there are two outputs, with is_test one", outputs)
+    return _pooled(x, rois, rules)
+
+
+@operator("RoIPoolF", gradient="RoIPoolFGradient i0 i1 o1 g0 > 0", effects=("values",))
+def roi_pool_f(x: Tensor, rois: Tensor, *, rules: RoIRules) -> tuple[Tensor, Tensor]:
+    """RoIPool of Detectron, which always has the indices of the maxima.
+
+    Caffe2 has it for CUDA only. Follows modules/detectron/roi_pool_f_op.cu, PyTorch 1.8.1.
+    """
+    return _pooled(x, rois, rules)
+
+
+def _pooled(x: Tensor, rois: Tensor, rules: RoIRules) -> tuple[Tensor, Tensor]:
+    """Return the maxima of bins, and their indices in an image's plane."""
+    require(rules.order == "NCHW", "order is NCHW", rules.order)
     fits = x.dim() == 4 and rois.dim() == 2 and rois.shape[1] == 5
     require(fits, "X has 4 dimensions and R has sizes (n, 5)", x, rois)
     n, channels, height, width = x.shape
@@ -50,6 +64,11 @@ def roi_pool(
     return made, where
 
 
+@operator(
+    "RoIPoolFGradient",
+    types={"x": FLOAT, "rois": FLOAT, "places": INT32, "dy": FLOAT},
+    effects=("values",),
+)
 @operator(
     "RoIPoolGradient",
     types={"x": FLOAT, "rois": FLOAT, "places": INT32, "dy": FLOAT},

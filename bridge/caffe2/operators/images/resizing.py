@@ -149,6 +149,32 @@ def resize_nearest_3d(
     return _nearest(_image(x, order, 3), scales, order, out)
 
 
+def _repeats(x: Tensor, scale: int) -> None:
+    require(x.dim() in (3, 4), "X has 3 or 4 dimensions", x)
+    require(scale > 0, "scale is positive", scale)
+
+
+@operator("UpsampleNearest", gradient="UpsampleNearestGradient i0 g0 > 0")
+def upsample_nearest(x: Tensor, *, scale: int = 2) -> Tensor:
+    """X: (..., H, W) -> (..., scale * H, scale * W): each element `scale` times in both directions.
+
+    X has 3 or 4 dimensions. Follows modules/detectron/upsample_nearest_op.h, PyTorch 1.8.1.
+    """
+    _repeats(x, scale)
+    planes = x if x.dim() == 4 else x.unsqueeze(0)
+    made = _nearest(planes, [float(scale)] * 2, "NCHW", None)
+    return made.view(*x.shape[:-2], *made.shape[2:])
+
+
+@operator("UpsampleNearestGradient", defaults=upsample_nearest)
+def upsample_nearest_gradient(x: Tensor, dy: Tensor, *, scale: int) -> Tensor:
+    """(X, dY) -> dX: the sum of the gradients of an element's copies."""
+    _repeats(x, scale)
+    *outer, height, width = x.shape
+    require(dy.shape == (*outer, height * scale, width * scale), "dY has the sizes of Y", dy)
+    return dy.view(*outer, height, scale, width, scale).sum((-3, -1))
+
+
 @operator("ResizeNearestGradient", sized_by=("scales",))
 def resize_nearest_gradient(
     dy: Tensor,

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("fresh_workspace")
     ("op_type", "rois", "outputs"),
     [
         ("RoIPool", [[0, 0, 0, 5, 5], [1, 2, 1, 7, 6]], ["y", "places"]),
+        ("RoIPoolF", [[0, 0, 0, 5, 5], [1, 2, 1, 7, 6]], ["y", "places"]),
         ("RoIAlignRotated", [[0, 3, 3, 4, 5, 30], [1, 4, 3, 3, 3, -60]], ["y"]),
     ],
 )
@@ -40,3 +41,13 @@ def test_gradients_agree_with_differences(op_type, rois, outputs):
             workspace.RunOperatorOnce(net.Proto().op[0])
             sums.append(workspace.FetchBlob("y").astype(np.float64).sum())
         assert found[place] == pytest.approx((sums[0] - sums[1]) / 0.004, abs=0.01)
+
+
+def test_detectrons_operator_gives_what_roi_pool_gives():
+    workspace.FeedBlob("x", np.random.RandomState(0).randn(2, 3, 8, 9).astype(np.float32))
+    workspace.FeedBlob("rois", np.float32([[0, 0, 0, 5, 5], [1, 2, 1, 7, 6], [1, 30, 30, 9, 9]]))
+    for op_type, outputs in (("RoIPool", ["a", "b"]), ("RoIPoolF", ["c", "d"])):
+        op = core.CreateOperator(op_type, ["x", "rois"], outputs, pooled_h=2, pooled_w=3)
+        workspace.RunOperatorOnce(op)
+    np.testing.assert_array_equal(workspace.FetchBlob("a"), workspace.FetchBlob("c"))
+    np.testing.assert_array_equal(workspace.FetchBlob("b"), workspace.FetchBlob("d"))

@@ -24,3 +24,22 @@ def test_other_scales_of_the_same_image(kind: str) -> None:
         workspace.RunNet(net.Name())
         assert workspace.FetchBlob("y").shape == (1, 1, 4 * scale, 4 * scale)
         assert workspace.FetchBlob("x_grad").sum() == pytest.approx(16 * scale * scale)
+
+
+@pytest.mark.parametrize("sizes", [(2, 3, 4, 5), (3, 4, 5)])
+def test_gradient_of_repeated_elements(sizes: tuple[int, ...]) -> None:
+    """Caffe2 computes it on CUDA only."""
+    x = np.random.RandomState(0).randn(*sizes).astype(np.float32)
+    workspace.FeedBlob("x", x)
+    net = core.Net("repeated")
+    net.AddExternalInput("dy")
+    y = net.UpsampleNearest(["x"], "y", scale=3)
+    gradient = str(net.AddGradientOperators({y: "dy"})["x"])
+    dy = np.random.RandomState(1).randn(*sizes[:-2], 12, 15).astype(np.float32)
+    workspace.FeedBlob("dy", dy)
+    workspace.CreateNet(net)
+    for _ in range(3):
+        workspace.RunNet(net.Name())
+        assert (workspace.FetchBlob("y") == x.repeat(3, -1).repeat(3, -2)).all()
+        wanted = sum(dy[..., i::3, j::3] for i in range(3) for j in range(3))
+        np.testing.assert_allclose(workspace.FetchBlob(gradient), wanted, rtol=1e-5, atol=1e-6)
