@@ -65,7 +65,7 @@ def both(shape: tuple[int, ...], dtype: Any = np.float32) -> tuple[at.Tensor, np
 
 
 @every_index
-def test_reading(shape: tuple[int, ...], index: Any) -> None:
+def test_an_index_reads_as_numpy_at_the_same_address(shape: tuple[int, ...], index: Any) -> None:
     ours, theirs = both(shape)
     expect_like_numpy(ours[index], theirs[index])
     view = theirs[index]
@@ -83,7 +83,7 @@ def test_a_result_shares_memory(shape: tuple[int, ...], index: Any) -> None:
 
 
 @every_index
-def test_assigning_a_scalar(shape: tuple[int, ...], index: Any) -> None:
+def test_assigning_a_scalar_writes_as_numpy(shape: tuple[int, ...], index: Any) -> None:
     ours, theirs = both(shape)
     expected = theirs.copy()
     for value in [7, 2.5, True, np.float64(3.5), np.array(4.5), torch.tensor(9), at.tensor(8.5)]:
@@ -94,7 +94,7 @@ def test_assigning_a_scalar(shape: tuple[int, ...], index: Any) -> None:
 
 
 @every_index
-def test_assigning_an_array(shape: tuple[int, ...], index: Any) -> None:
+def test_assigning_an_array_writes_as_numpy(shape: tuple[int, ...], index: Any) -> None:
     ours, theirs = both(shape)
     shape_of_value = np.shape(theirs[index])
     value = np.asarray(np.random.default_rng(0).random(shape_of_value), dtype=np.float32)
@@ -118,7 +118,7 @@ def test_assignment_touches_nothing_else() -> None:
 @pytest.mark.parametrize(
     "value_shape", [(5,), (1, 5), (4, 1), (1,), (1, 1), (), (1, 4, 5), (1, 1, 1)], ids=str
 )
-def test_assignment_broadcasts(value_shape: tuple[int, ...]) -> None:
+def test_assignment_broadcasts_the_value(value_shape: tuple[int, ...]) -> None:
     value = np.random.default_rng(1).random(value_shape)
     for other in [value, bridge.asarray(value), torch.from_numpy(np.asarray(value))]:
         ours, theirs = both((4, 5))
@@ -128,7 +128,7 @@ def test_assignment_broadcasts(value_shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(theirs, expected)
 
 
-def test_assignment_of_lists() -> None:
+def test_assignment_takes_lists() -> None:
     ours, theirs = both((2, 3))
     ours[0] = [7, 8, 9]
     ours[:, 1] = [1.5, 2.5]
@@ -152,14 +152,16 @@ def test_assignment_of_lists() -> None:
     ],
     ids=repr,
 )
-def test_assignment_converts(dtype: Any, value: Any, expected: Any) -> None:
+def test_assignment_converts_the_value_to_the_type_of_the_tensor(
+    dtype: Any, value: Any, expected: Any
+) -> None:
     theirs = np.zeros(3, dtype=dtype)
     ours = bridge.from_dlpack(theirs)
     ours[1:2] = value
     assert theirs.tolist() == np.array([0, expected, 0], dtype=dtype).tolist()
 
 
-def test_indexed_assignment_operators() -> None:
+def test_augmented_assignment_writes_the_indexed_elements() -> None:
     ours, theirs = both((2, 3))
     ours[0] += 10
     ours[:, 1] *= 2
@@ -193,7 +195,7 @@ def test_overlapping_assignment_is_right_or_refused(
     np.testing.assert_array_equal(theirs, expected)
 
 
-def test_overlapping_rows_and_columns() -> None:
+def test_assigning_a_transpose_to_itself_is_right_or_refused() -> None:
     ours, theirs = both((40, 40))
     before = theirs.copy()
     expected = theirs.T.copy()
@@ -226,7 +228,7 @@ def test_overlapping_rows_and_columns() -> None:
     ],
     ids=shown,
 )
-def test_wrong_indexes(shape: tuple[int, ...], index: Any) -> None:
+def test_wrong_indexes_are_refused_and_change_nothing(shape: tuple[int, ...], index: Any) -> None:
     ours, theirs = both(shape)
     with pytest.raises((*ERRORS, OverflowError)) as expected:
         theirs[index]
@@ -253,7 +255,7 @@ def test_wrong_indexes(shape: tuple[int, ...], index: Any) -> None:
     ],
     ids=shown,
 )
-def test_wrong_values(index: Any, value: Any) -> None:
+def test_wrong_values_are_refused_and_change_nothing(index: Any, value: Any) -> None:
     ours, theirs = both((4, 5))
     before = theirs.copy()
     with pytest.raises((*ERRORS, BufferError)):
@@ -266,7 +268,7 @@ def test_wrong_values(index: Any, value: Any) -> None:
     [range(3, 0, -1), np.array([3, 0], np.uint16), np.array([[1], [2]], np.uint64)],
     ids=["range", "uint16", "uint64"],
 )
-def test_integers_of_every_kind_index(index: Any) -> None:
+def test_integers_of_every_kind_serve_as_an_index(index: Any) -> None:
     ours, theirs = both((4, 5))
     np.testing.assert_array_equal(ours[index].numpy(), theirs[index])
     ours[index] = 7.0
@@ -298,7 +300,7 @@ def of_six_dimensions() -> at.Tensor:
         lambda one: (slice(0, one), 0, slice(0, 1)),
     ],
 )
-def test_an_index_that_resizes_the_tensor(index: Any) -> None:
+def test_an_index_that_resizes_the_tensor_reads_the_old_elements(index: Any) -> None:
     tensor, theirs = of_six_dimensions(), np.arange(64, dtype=np.int32).reshape([2] * 6)
     found = tensor[index(Resizing(tensor, 1))]
     np.testing.assert_array_equal(found.numpy(), theirs[index(1)])
@@ -319,7 +321,7 @@ def test_an_index_that_resizes_the_tensor(index: Any) -> None:
         lambda tensor, one: tensor.view(one, 64),
     ],
 )
-def test_an_argument_that_resizes_the_tensor(view: Any) -> None:
+def test_an_argument_that_resizes_the_tensor_reads_memory_that_is_alive(view: Any) -> None:
     tensor = of_six_dimensions()
     try:
         found = view(tensor, Resizing(tensor, 1))
@@ -336,7 +338,7 @@ def test_an_index_too_large_for_int64_is_out_of_range() -> None:
         ours[np.array([2**64 - 1], np.uint64)]
 
 
-def test_in() -> None:
+def test_in_finds_an_element_and_refuses_an_operand_without_a_number() -> None:
     ours, _ = both((2, 3))
     assert 3 in ours
     assert np.float32(9) not in ours
@@ -345,7 +347,7 @@ def test_in() -> None:
             no_number in ours  # noqa: B015  the operator is what is tested
 
 
-def test_iteration_gives_rows() -> None:
+def test_iteration_gives_rows_that_share_memory() -> None:
     ours, theirs = both((3, 2))
     rows = list(ours)
     assert [row.tolist() for row in rows] == theirs.tolist()

@@ -40,7 +40,9 @@ WAYS: dict[str, tuple[tuple[Any, ...], tuple[int, ...]]] = {
 
 @every_factory
 @pytest.mark.parametrize(("dims", "shape"), WAYS.values(), ids=WAYS)
-def test_dims(make: Callable[..., at.Tensor], dims: Any, shape: tuple[int, ...]) -> None:
+def test_factories_take_sizes_in_every_spelling(
+    make: Callable[..., at.Tensor], dims: Any, shape: tuple[int, ...]
+) -> None:
     tensor = make(*dims)
     assert isinstance(tensor, at.Tensor)
     assert tensor.shape == shape
@@ -67,14 +69,16 @@ def test_dims(make: Callable[..., at.Tensor], dims: Any, shape: tuple[int, ...])
     ],
     ids=repr,
 )
-def test_options(make: Callable[..., at.Tensor], arguments: Any, keywords: Any) -> None:
+def test_factories_take_options_in_every_spelling(
+    make: Callable[..., at.Tensor], arguments: Any, keywords: Any
+) -> None:
     for tensor in [make((2, 3), *arguments, **keywords), make(2, 3, *arguments, **keywords)]:
         assert tensor.dtype() == c10.float64
         assert tensor.shape == (2, 3)
 
 
 @every_factory
-def test_a_device_alone(make: Callable[..., at.Tensor]) -> None:
+def test_factories_take_a_device_alone(make: Callable[..., at.Tensor]) -> None:
     for device in ["cpu", c10.CPU, c10.Device("cpu"), torch.device("cpu")]:
         for tensor in [make((2, 3), device), make(2, 3, device), make(2, 3, device=device)]:
             assert (tensor.shape, tensor.dtype(), tensor.device()) == ((2, 3), c10.float32, "cpu")
@@ -98,7 +102,9 @@ def test_a_device_alone(make: Callable[..., at.Tensor]) -> None:
     ],
     ids=shown,
 )
-def test_wrong_arguments(make: Callable[..., at.Tensor], dims: Any, keywords: Any) -> None:
+def test_factories_refuse_wrong_arguments(
+    make: Callable[..., at.Tensor], dims: Any, keywords: Any
+) -> None:
     with pytest.raises((*ERRORS, MemoryError)):
         make(*dims, **keywords)
 
@@ -109,7 +115,7 @@ def test_no_such_keyword_is_a_type_error() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "bfloat16", "complex64", "uint16"])
-def test_zeros_ones_and_full_of_every_kind(dtype: str) -> None:
+def test_zeros_ones_and_full_make_tensors_of_every_type(dtype: str) -> None:
     numpy_dtype = getattr(c10, dtype).numpy
     np.testing.assert_array_equal(at.zeros((2, 3), dtype).numpy(), np.zeros((2, 3), numpy_dtype))
     np.testing.assert_array_equal(at.ones((2, 3), dtype).numpy(), np.ones((2, 3), numpy_dtype))
@@ -118,7 +124,7 @@ def test_zeros_ones_and_full_of_every_kind(dtype: str) -> None:
     )
 
 
-def test_full() -> None:
+def test_full_fills_with_the_value_in_the_type_that_is_asked_for() -> None:
     assert at.full((2, 2), 1.5).tolist() == [[1.5, 1.5], [1.5, 1.5]]
     assert at.full((2,), 1.5).dtype() == c10.float32
     assert at.full([3], -7, "int8").tolist() == [-7] * 3
@@ -160,13 +166,13 @@ def test_full_takes_sizes_of_every_kind(size: Any) -> None:
 
 
 @pytest.mark.parametrize("size", [2.0, "ab", None, -1, (2, -1), object()], ids=shown)
-def test_full_with_wrong_sizes(size: Any) -> None:
+def test_full_refuses_wrong_sizes(size: Any) -> None:
     with pytest.raises(c10.EnforceNotMet):
         at.full(size, 1)
 
 
 @pytest.mark.parametrize("like", ["empty_like", "zeros_like", "ones_like", "full_like"])
-def test_like(like: str) -> None:
+def test_like_factories_take_sizes_and_type_of_their_source(like: str) -> None:
     source = at.empty((2, 3), "int16")
     arguments = (5,) if like == "full_like" else ()
     tensor = getattr(at, like)(source, *arguments)
@@ -186,7 +192,7 @@ def test_like_of_a_read_only_tensor_is_writable() -> None:
     assert tensor.tolist() == [3.0, 3.0]
 
 
-def test_empty_strided() -> None:
+def test_empty_strided_has_the_strides_and_the_bytes_that_they_reach() -> None:
     tensor = at.empty_strided((2, 3), (1, 2), "int32")
     assert (tensor.shape, tensor.strides(), tensor.dtype()) == ((2, 3), (1, 2), c10.int32)
     assert not tensor.is_contiguous()
@@ -201,7 +207,7 @@ def test_empty_strided() -> None:
 @pytest.mark.parametrize(
     ("sizes", "strides"), [((2, 3), (1,)), ((2,), (-1,)), ((-2,), (1,)), ((2, 2), (2**62, 2**62))]
 )
-def test_empty_strided_with_wrong_arguments(sizes: Any, strides: Any) -> None:
+def test_empty_strided_refuses_wrong_arguments(sizes: Any, strides: Any) -> None:
     with pytest.raises((*ERRORS, MemoryError)):
         at.empty_strided(sizes, strides)
 
@@ -217,13 +223,13 @@ def test_empty_strided_with_wrong_arguments(sizes: Any, strides: Any) -> None:
         ((3, 3), "float32"),
     ],
 )
-def test_arange(arguments: Any, dtype: str) -> None:
+def test_arange_gives_what_numpy_gives(arguments: Any, dtype: str) -> None:
     tensor = at.arange(*arguments, dtype=dtype)
     assert tensor.dtype() == getattr(c10, dtype)
     np.testing.assert_array_equal(tensor.numpy(), np.arange(*arguments, dtype=dtype))
 
 
-def test_arange_with_a_type_as_options() -> None:
+def test_arange_takes_a_type_as_options() -> None:
     assert at.arange(3, c10.dtype("int16")).tolist() == [0, 1, 2]
     assert at.arange(0.0, 1.0, 0.5).dtype() == c10.float32
     assert at.arange(3, device="cpu").tolist() == [0, 1, 2]
@@ -232,12 +238,12 @@ def test_arange_with_a_type_as_options() -> None:
 @pytest.mark.parametrize(
     "arguments", [(0, 5, 0), (0, 5, -1), (5, 0, 1), (0, float("inf")), (object(),)]
 )
-def test_arange_with_wrong_arguments(arguments: Any) -> None:
+def test_arange_refuses_wrong_arguments(arguments: Any) -> None:
     with pytest.raises((*ERRORS, MemoryError, OverflowError)):
         at.arange(*arguments)
 
 
-def test_eye() -> None:
+def test_eye_has_ones_on_its_diagonal_and_refuses_negative_sizes() -> None:
     assert at.eye(2).tolist() == [[1.0, 0.0], [0.0, 1.0]]
     assert at.eye(2, 3).tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     assert at.eye(3, dtype="int8").numpy().dtype == np.int8
@@ -246,7 +252,7 @@ def test_eye() -> None:
         at.eye(-1)
 
 
-def test_random_numbers() -> None:
+def test_rand_is_uniform_and_randn_is_normal() -> None:
     uniform, normal = at.rand(1000), at.randn((1000,), dtype="float64")
     values = uniform.numpy()
     assert ((values >= 0) & (values < 1)).all()
@@ -284,14 +290,14 @@ def test_tensor_infers_types_as_torch(data: Any) -> None:
     assert tensor.tolist() == expected.tolist()
 
 
-def test_tensor_copies() -> None:
+def test_tensor_copies_its_source() -> None:
     for source in [np.zeros(3), torch.zeros(3), at.zeros((3,))]:
         tensor = at.tensor(source)
         tensor.fill_(5)
         assert source.tolist() == [0.0, 0.0, 0.0]
 
 
-def test_tensor_with_options() -> None:
+def test_tensor_takes_a_type_in_every_spelling() -> None:
     assert at.tensor([1, 2], dtype="float64").dtype() == c10.float64
     assert at.tensor([1, 2], c10.dtype("int8")).tolist() == [1, 2]
     assert at.tensor([1.5, -2.5], dtype=ml_dtypes.bfloat16).tolist() == [1.5, -2.5]
@@ -299,6 +305,6 @@ def test_tensor_with_options() -> None:
 
 
 @pytest.mark.parametrize("data", [[[1, 2], [3]], object(), [object()], [1, "a"]], ids=shown)
-def test_tensor_of_what_is_no_tensor(data: Any) -> None:
+def test_tensor_refuses_objects_without_elements(data: Any) -> None:
     with pytest.raises(ERRORS):
         at.tensor(data)

@@ -32,7 +32,7 @@ def buffers() -> list[Any]:
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_buffers_are_shared(number: int) -> None:
+def test_from_blob_shares_the_memory_of_a_buffer(number: int) -> None:
     buffer = buffers()[number]
     tensor = at.from_blob(buffer, (2, 3), options="float32")
     assert tensor.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
@@ -42,7 +42,7 @@ def test_buffers_are_shared(number: int) -> None:
     assert np.frombuffer(buffer, dtype=np.float32).tolist() == [7.0] * 6
 
 
-def test_addresses_are_shared() -> None:
+def test_from_blob_shares_the_memory_at_an_address() -> None:
     memory = np.arange(6, dtype=np.float32)
     tensor = at.from_blob(address(memory), (2, 3))
     assert tensor.data_ptr() == address(memory)
@@ -57,7 +57,7 @@ def test_addresses_are_shared() -> None:
 @pytest.mark.parametrize(
     "options", ["int16", c10.int16, np.int16, c10.dtype("int16").device("cpu")], ids=repr
 )
-def test_options(options: Any) -> None:
+def test_from_blob_takes_options_in_every_spelling(options: Any) -> None:
     memory = np.arange(4, dtype=np.int16)
     for tensor in [
         at.from_blob(address(memory), (4,), None, options),
@@ -71,7 +71,7 @@ def test_options(options: Any) -> None:
 @pytest.mark.parametrize(
     ("sizes", "strides"), [((3, 2), (1, 3)), ((2, 2), (3, 1)), ((4,), (0,)), ((2,), (5,)), ((), ())]
 )
-def test_strides(sizes: tuple[int, ...], strides: tuple[int, ...]) -> None:
+def test_from_blob_takes_strides(sizes: tuple[int, ...], strides: tuple[int, ...]) -> None:
     memory = np.arange(6, dtype=np.float32)
     expected = np.lib.stride_tricks.as_strided(memory, sizes, [4 * stride for stride in strides])
     for source in [memory, address(memory)]:
@@ -110,7 +110,7 @@ def test_a_wider_type_than_the_buffer_holds_is_refused() -> None:
 
 
 @pytest.mark.parametrize("source", [None, "text", 1.5, object(), -8], ids=shown)
-def test_wrong_kinds_of_source(source: Any) -> None:
+def test_from_blob_refuses_sources_without_memory(source: Any) -> None:
     with pytest.raises((*REFUSALS, OverflowError)):
         at.from_blob(source, (2,))
 
@@ -133,7 +133,7 @@ def test_a_buffer_is_where_it_is() -> None:
     assert at.from_blob(np.zeros(4, np.float32), (4,), device="cpu").device() == "cpu"
 
 
-def test_the_null_address() -> None:
+def test_the_null_address_is_refused_unless_there_are_no_elements() -> None:
     with pytest.raises(REFUSALS):
         at.from_blob(0, (2,))
     assert at.from_blob(0, (0, 3)).shape == (0, 3)

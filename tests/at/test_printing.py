@@ -34,14 +34,14 @@ def test_a_large_tensor_shows_its_edges_and_sizes(dtype: str) -> None:
     assert repr(x).endswith(f"sizes=[50, 60], dtype={dtype})")
 
 
-def test_numpys_options_hold() -> None:
+def test_printing_follows_the_print_options_of_numpy() -> None:
     with np.printoptions(threshold=3, edgeitems=1, precision=1):
         assert repr(at.tensor([1.25, 2.0, 3.0, 4.0])) == (
             "at.Tensor([1.2, ..., 4. ], sizes=[4], dtype=float32)"
         )
 
 
-def test_type_device_and_readonly_go_to_a_line_of_their_own_where_there_is_no_room() -> None:
+def test_type_device_and_readonly_get_a_line_of_their_own_in_a_full_line() -> None:
     x = bridge.from_dlpack(bytes(range(100, 112)))
     assert repr(x).splitlines()[-1] == "          dtype=uint8, readonly)"
 
@@ -54,7 +54,9 @@ def test_nothing_is_copied_to_print_a_view_of_huge_strides() -> None:
 @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e5m2, torch.complex32, torch.int16])
 @pytest.mark.parametrize("shape", [(2, 3), (50, 60), (7, 1000), (5000,), ()])
-def test_torch_prints_what_numpy_lacks_alike(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+def test_types_that_numpy_lacks_are_printed_as_torch_prints_them(
+    dtype: torch.dtype, shape: tuple[int, ...]
+) -> None:
     t = torch.arange(float(np.prod(shape))).reshape(shape).remainder(7).to(dtype)
     plain = t.to(torch.complex64 if dtype.is_complex else torch.float32)
     if not dtype.is_floating_point and not dtype.is_complex:

@@ -19,7 +19,7 @@ needs_no_cuda = pytest.mark.skipif(torch.cuda.is_available(), reason="a CUDA dev
 DTYPES = ["bool", "uint8", "int16", "int64", "float16", "float32", "float64", "bfloat16"]
 
 
-def test_clone_copies() -> None:
+def test_clone_copies_the_elements_of_any_view() -> None:
     ours, theirs = pair((2, 3))
     for source, expected in [(ours, theirs), (ours.t(), theirs.t()), (ours[:, 1], theirs[:, 1])]:
         copied = source.clone()
@@ -30,7 +30,7 @@ def test_clone_copies() -> None:
     assert ours.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 
 
-def test_contiguous() -> None:
+def test_contiguous_copies_only_tensors_that_are_not_row_major() -> None:
     ours, theirs = pair((2, 3))
     assert ours.contiguous().data_ptr() == ours.data_ptr()
     assert ours[1:].contiguous().data_ptr() == ours.data_ptr() + 12
@@ -43,7 +43,7 @@ def test_contiguous() -> None:
 
 @pytest.mark.parametrize("source", DTYPES)
 @pytest.mark.parametrize("target", DTYPES)
-def test_copy_between_types(source: str, target: str) -> None:
+def test_copy_converts_types_as_torch_does(source: str, target: str) -> None:
     values = torch.tensor([0.0, 1.0, 2.0, 100.0]).to(getattr(torch, source))
     ours, theirs = at.zeros((4,), target), torch.zeros(4, dtype=getattr(torch, target))
     theirs.copy_(values)
@@ -53,7 +53,7 @@ def test_copy_between_types(source: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (1, 3), (2, 1), (2, 3)], ids=str)
-def test_copy_broadcasts(shape: tuple[int, ...]) -> None:
+def test_copy_broadcasts_its_source(shape: tuple[int, ...]) -> None:
     source = np.random.default_rng(0).random(shape)
     for value in [bridge.asarray(source), source, torch.from_numpy(np.asarray(source))]:
         ours, theirs = pair((2, 3), torch.float64)
@@ -62,7 +62,7 @@ def test_copy_broadcasts(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("source", [np.zeros((2, 2)), np.zeros(2), np.zeros((3, 2, 3)), "a", None])
-def test_copy_of_what_does_not_fit(source: Any) -> None:
+def test_copy_refuses_a_source_that_does_not_fit_and_changes_nothing(source: Any) -> None:
     ours, theirs = pair((2, 3))
     before = theirs.clone()
     with pytest.raises((*ERRORS, BufferError)):
@@ -94,7 +94,7 @@ def test_copy_over_itself_is_right_or_refused(target: Any, source: Any, size: in
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "complex64", "uint32"])
-def test_fill_and_zero(dtype: str) -> None:
+def test_fill_and_zero_write_every_type_and_return_the_tensor(dtype: str) -> None:
     tensor = at.zeros((2, 3), dtype)
     assert tensor.fill_(1) is tensor
     np.testing.assert_array_equal(tensor.numpy(), np.ones((2, 3), tensor.dtype().numpy))
@@ -103,7 +103,7 @@ def test_fill_and_zero(dtype: str) -> None:
     np.testing.assert_array_equal(tensor.numpy(), np.zeros((2, 3), tensor.dtype().numpy))
 
 
-def test_fill_with_values_that_only_some_types_hold() -> None:
+def test_fill_keeps_the_value_exact_in_a_type_that_holds_it() -> None:
     assert at.zeros((1,), "int64").fill_(2**53 + 1).item() == 2**53 + 1
     assert at.zeros((1,), "complex64").fill_(1 + 2j).item() == 1 + 2j
     assert at.zeros((1,), "float64").fill_(float("inf")).item() == float("inf")
@@ -112,7 +112,7 @@ def test_fill_with_values_that_only_some_types_hold() -> None:
 
 
 @pytest.mark.parametrize("value", ["text", object(), [1, 2], None, 2**70, 1j], ids=shown)
-def test_fill_with_what_is_no_number(value: Any) -> None:
+def test_fill_refuses_a_value_that_is_not_a_number(value: Any) -> None:
     tensor = at.full((2,), 3.0)
     with pytest.raises(ERRORS):
         tensor.fill_(value)
@@ -120,7 +120,7 @@ def test_fill_with_what_is_no_number(value: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["float32", "float64", "int16", "int32", "uint64", "complex64"])
-def test_item_at_an_odd_address(name: str) -> None:
+def test_item_reads_a_number_at_an_odd_address(name: str) -> None:
     """Without the sanitizers it is right on most machines, whatever reads it."""
     number = np.ones(1, name)
     shifted = bridge.from_dlpack(bytearray(b"x" + number.tobytes()))[1:]
@@ -155,18 +155,18 @@ def test_item_and_tolist_give_python_values(dtype: str, value: Any, kind: type) 
 
 
 @pytest.mark.parametrize("shape", [(0,), (2,), (2, 3), (1, 0)], ids=str)
-def test_item_of_several_or_none(shape: tuple[int, ...]) -> None:
+def test_item_refuses_tensors_of_several_elements_or_none(shape: tuple[int, ...]) -> None:
     with pytest.raises((RuntimeError, ValueError)):
         at.zeros(shape).item()
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 0, 3), (1, 2, 1)], ids=str)
-def test_tolist(shape: tuple[int, ...]) -> None:
+def test_tolist_gives_the_nested_lists_of_torch(shape: tuple[int, ...]) -> None:
     ours, theirs = pair(shape)
     assert ours.tolist() == theirs.tolist()
 
 
-def test_to() -> None:
+def test_to_returns_the_tensor_itself_or_a_converted_copy() -> None:
     ours, _ = pair((2, 3))
     for same in ["cpu", c10.CPU, "float32", torch.float32, c10.float32, torch.device("cpu")]:
         assert ours.to(same).data_ptr() == ours.data_ptr()
@@ -182,7 +182,7 @@ def test_to() -> None:
             ours.to(wrong)
 
 
-def test_to_with_the_arguments_of_aten() -> None:
+def test_to_takes_the_arguments_of_aten() -> None:
     ours, theirs = pair((2, 3))
     half = torch.zeros(1, dtype=torch.float16)
     assert ours.to(half).dtype() == ours.to(other=bridge.from_dlpack(half)).dtype() == c10.float16
@@ -223,7 +223,7 @@ def test_types_that_torch_does_not_hold_convert_by_numpy(name: str) -> None:
 @pytest.mark.parametrize(
     "move", [lambda x: x.cuda(), lambda x: x.to("cuda"), lambda x: x.pin_memory()]
 )
-def test_moves_that_need_cuda(move: Callable[[at.Tensor], at.Tensor]) -> None:
+def test_moves_to_cuda_are_refused_without_cuda(move: Callable[[at.Tensor], at.Tensor]) -> None:
     tensor = at.ones((2,))
     with pytest.raises((RuntimeError, AssertionError)):
         move(tensor)
@@ -271,7 +271,7 @@ def test_every_type_is_filled_on_a_device(name: str) -> None:
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("name", ["int4", "uint4", "float4_e2m1fn", "float8_e4m3"])
-def test_what_torch_cannot_convert_is_refused_on_a_device(name: str) -> None:
+def test_types_that_torch_cannot_convert_are_refused_on_a_device(name: str) -> None:
     x = at.ones(3, dtype=name, device="cuda")
     for call in (
         lambda: x.to("float32"),
@@ -301,7 +301,7 @@ def test_elements_that_are_one_in_memory_are_written_on_a_device(device: str) ->
 
 
 @pytest.mark.cuda
-def test_equal_on_a_device() -> None:
+def test_equal_compares_on_a_device_and_refuses_two_devices() -> None:
     x = at.tensor([1, 2]).cuda()
     assert x.equal(x.clone())
     assert x.equal([1, 2])
@@ -312,7 +312,7 @@ def test_equal_on_a_device() -> None:
             a.equal(b)
 
 
-def test_resize() -> None:
+def test_resize_keeps_the_elements_and_memory_that_is_large_enough() -> None:
     tensor = at.arange(6, dtype="float32").view(2, 3)
     assert tensor.resize_(3, 2) is tensor
     assert tensor.tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
@@ -329,7 +329,7 @@ def test_resize() -> None:
 @pytest.mark.parametrize(
     "dims", [(-1,), (2, -3), (2**40, 2**40), ("a",), (2.5,), (None,)], ids=repr
 )
-def test_resize_with_wrong_dims(dims: Any) -> None:
+def test_resize_refuses_wrong_dims_and_changes_nothing(dims: Any) -> None:
     tensor = at.full((2, 3), 4.0)
     with pytest.raises((*ERRORS, MemoryError)):
         tensor.resize_(*dims)
@@ -356,7 +356,7 @@ def test_views_stay_valid_when_their_base_is_resized() -> None:
     assert set(array.tolist()) == {3.0}  # holds the memory that it was made of
 
 
-def test_set() -> None:
+def test_set_takes_over_memory_and_view_of_its_source() -> None:
     tensor, source = at.zeros((2, 3)), at.arange(8, dtype="float32").view(2, 4)
     assert tensor.set_(source) is tensor
     assert (tensor.shape, tensor.data_ptr()) == ((2, 4), source.data_ptr())
@@ -387,7 +387,7 @@ def test_set_that_is_refused_changes_nothing(arguments: Any) -> None:
         assert tensor.tolist() == [[4.0] * 3] * 2
 
 
-def test_equal() -> None:
+def test_equal_compares_sizes_and_elements() -> None:
     ours, theirs = pair((2, 3))
     assert ours.equal(ours.clone()) is True
     assert ours.equal(theirs.clone()) is True

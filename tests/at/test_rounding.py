@@ -14,7 +14,9 @@ NUMBERS = [0, 1, 4, 5, 6, 14, 15, 25, 49, 51, 95, 99, -1, -5, -15, -25, -96]
 
 @pytest.mark.parametrize("ndigits", [None, 0, 1, -1, -2, -30])
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
-def test_integers(dtype: str, ndigits: int | None) -> None:
+def test_integers_round_to_tens_as_those_of_python_and_are_copied(
+    dtype: str, ndigits: int | None
+) -> None:
     x = at.tensor(NUMBERS).to(dtype)
     found = round(x, ndigits)
     assert found.dtype == dtype
@@ -24,7 +26,7 @@ def test_integers(dtype: str, ndigits: int | None) -> None:
 
 @pytest.mark.parametrize("ndigits", [0, 2, -1])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
-def test_floats(dtype: str, ndigits: int) -> None:
+def test_floats_round_as_those_of_numpy(dtype: str, ndigits: int) -> None:
     values = np.array([0.5, 1.5, -2.5, 3.14159, 271.828]).astype(dtype) * (
         1 + 2j if dtype == "complex128" else 1
     )
@@ -33,12 +35,12 @@ def test_floats(dtype: str, ndigits: int) -> None:
     np.testing.assert_allclose(found.numpy(), np.round(values, ndigits), rtol=1e-6)
 
 
-def test_bool() -> None:
+def test_bools_round_to_themselves() -> None:
     assert round(at.tensor([True, False]), 1).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float64"])
-def test_divmod(dtype: str) -> None:
+def test_divmod_gives_what_python_gives_for_numbers(dtype: str) -> None:
     numbers = [7, -7, 8, 0]
     x = at.tensor(numbers).to(dtype)
     for by in (3, -2):
@@ -54,7 +56,7 @@ def test_divmod(dtype: str) -> None:
         assert [part.tolist() for part in divmod(x[:3] * 2, other)] == [[2, 2, 2], [0, 0, 0]]
 
 
-def test_divmod_of_what_is_no_number() -> None:
+def test_divmod_refuses_an_operand_that_is_not_a_number() -> None:
     with pytest.raises(TypeError, match="unsupported operand"):
         divmod(at.ones(2), "text")
     with pytest.raises(TypeError, match="unsupported operand"):

@@ -36,7 +36,7 @@ def of_numpy():
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, saved])
 @pytest.mark.parametrize("source", [owned, of_torch, of_numpy])
-def test_copies_share_what_the_originals_share(source, copied) -> None:
+def test_copies_share_memory_where_their_originals_do(source, copied) -> None:
     x = source()
     before = x.tolist()
     # (torch.save refuses views of several types)

@@ -196,6 +196,6 @@ def chain(seed: int) -> None:
 
 
 @pytest.mark.parametrize("first", range(0, CHAINS, A_TEST))
-def test_chains(first: int) -> None:
+def test_random_chains_of_operations_give_the_same_on_cuda_as_on_the_host(first: int) -> None:
     for seed in range(first, first + A_TEST):
         chain(seed)

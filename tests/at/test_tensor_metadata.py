@@ -20,7 +20,7 @@ every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
 
 @every_shape
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex128", "bfloat16"])
-def test_metadata(shape: tuple[int, ...], dtype: str) -> None:
+def test_a_new_tensor_has_the_metadata_that_torch_gives(shape: tuple[int, ...], dtype: str) -> None:
     tensor = at.empty(shape, dtype)
     expected = torch.empty(shape, dtype=getattr(torch, dtype))
     assert tensor.sizes() == shape
@@ -45,7 +45,7 @@ def test_metadata(shape: tuple[int, ...], dtype: str) -> None:
 
 
 @every_shape
-def test_size_and_stride_of_one_dimension(shape: tuple[int, ...]) -> None:
+def test_size_and_stride_take_one_dimension_and_refuse_others(shape: tuple[int, ...]) -> None:
     tensor, expected = at.empty(shape), torch.empty(shape)
     for dim in range(-len(shape), len(shape)):
         assert tensor.size(dim) == expected.size(dim)
@@ -58,7 +58,7 @@ def test_size_and_stride_of_one_dimension(shape: tuple[int, ...]) -> None:
 
 
 @every_shape
-def test_len(shape: tuple[int, ...]) -> None:
+def test_len_is_the_first_size(shape: tuple[int, ...]) -> None:
     if shape:
         assert len(at.empty(shape)) == shape[0]
     else:
@@ -66,7 +66,7 @@ def test_len(shape: tuple[int, ...]) -> None:
             len(at.empty(shape))
 
 
-def test_metadata_of_a_view() -> None:
+def test_a_view_has_strides_offset_and_address_of_its_own() -> None:
     tensor, expected = pair((4, 6))
     view, expected = tensor[1:, 2:4].t(), expected[1:, 2:4].t()
     assert view.strides() == expected.stride()
@@ -85,7 +85,7 @@ def test_values_can_be_read_but_not_set() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float8_e4m3fn", "complex64"])
-def test_repr_of_any_bits(dtype: str) -> None:
+def test_repr_and_tolist_read_memory_with_any_bits(dtype: str) -> None:
     """Memory that was never written may hold anything, signalling NaNs too."""
     memory = np.random.default_rng(0).integers(0, 256, 4096, dtype=np.uint8)
     tensor = at.from_blob(memory, (64,), options=dtype)
@@ -101,13 +101,13 @@ def test_repr_of_many_lists_without_elements() -> None:
     assert repr(at.zeros(0, 2**40)) == f"at.Tensor([], sizes=[0, {2**40}], dtype=float32)"
 
 
-def test_repr() -> None:
+def test_repr_shows_values_for_every_shape() -> None:
     assert "7" in repr(at.full((2,), 7.0))
     for shape in SHAPES:
         assert "Tensor" in repr(at.zeros(shape))
 
 
-def test_readonly() -> None:
+def test_readonly_is_true_for_views_and_wrappers_of_read_only_memory() -> None:
     tensor, _ = read_only()
     assert tensor.readonly is True
     assert tensor[0].readonly is True
@@ -117,7 +117,7 @@ def test_readonly() -> None:
     assert bridge.from_dlpack(np.zeros(3)).readonly is False
 
 
-def test_is_same() -> None:
+def test_is_same_compares_the_tensor_impl() -> None:
     tensor = at.zeros((2, 3))
     assert tensor.is_same(tensor) is True
     assert tensor.is_same(at.Tensor(tensor)) is True
@@ -201,14 +201,14 @@ def test_memory_outlives_either_wrapper(number: int) -> None:
     ],
     ids=["t", "columns", "step", "reversed", "expand"],
 )
-def test_the_boundary_to_caffe2_wants_contiguous_tensors(make) -> None:
+def test_a_tensor_that_is_not_contiguous_is_refused_by_caffe2(make) -> None:
     tensor = make(at.zeros((4, 6)))
     with pytest.raises(c10.EnforceNotMet, match="contiguous"):
         caffe2.Tensor(tensor)
     assert caffe2.Tensor(tensor.contiguous()).sizes() == tensor.sizes()
 
 
-def test_contiguous_views_pass_the_boundary() -> None:
+def test_contiguous_views_are_shared_with_caffe2() -> None:
     tensor = at.zeros((4, 6))
     shared = caffe2.Tensor(tensor[1:3])
     shared.mutable_data("float32")[:] = 5
@@ -217,7 +217,7 @@ def test_contiguous_views_pass_the_boundary() -> None:
     assert caffe2.Tensor(at.zeros((1, 6)).t()).sizes() == (6, 1)
 
 
-def test_to_a_memory_format() -> None:
+def test_to_converts_the_memory_format_and_keeps_one_that_fits() -> None:
     x, t = at.ones(2, 3, 4, 4), torch.ones(2, 3, 4, 4)
     last = x.to(memory_format=torch.channels_last)
     assert last.stride() == t.to(memory_format=torch.channels_last).stride()
@@ -229,7 +229,7 @@ def test_to_a_memory_format() -> None:
 
 
 @pytest.mark.parametrize(("start", "length"), [(11, 0), (-11, 0)])
-def test_narrow_from_outside(start: int, length: int) -> None:
+def test_narrow_refuses_a_start_or_length_outside(start: int, length: int) -> None:
     for x in (at.arange(10), torch.arange(10)):
         with pytest.raises(IndexError):
             x.narrow(0, start, length)

@@ -28,7 +28,7 @@ def expect_same_memory(ours: at.Tensor, theirs: np.ndarray) -> None:
 
 
 @given(st.data())
-def test_reading_an_index(data: st.DataObject) -> None:
+def test_any_index_reads_as_numpy_does(data: st.DataObject) -> None:
     array = data.draw(arrays())
     index = data.draw(indexes(array.shape))
     ours, theirs = bridge.from_dlpack(array)[index], array[index]
@@ -48,7 +48,7 @@ def test_an_indexed_view_shares_memory(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_assigning_a_scalar(data: st.DataObject) -> None:
+def test_assigning_a_scalar_at_any_index_writes_as_numpy_does(data: st.DataObject) -> None:
     array = data.draw(arrays())
     index = data.draw(indexes(array.shape))
     value = data.draw(st.integers(0, 99) | st.booleans())
@@ -59,7 +59,7 @@ def test_assigning_a_scalar(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_assigning_what_broadcasts(data: st.DataObject) -> None:
+def test_assigning_a_value_that_broadcasts_writes_as_numpy_does(data: st.DataObject) -> None:
     array = data.draw(arrays())
     index = data.draw(indexes(array.shape))
     value = data.draw(broadcastable(np.shape(array[index])))
@@ -71,7 +71,7 @@ def test_assigning_what_broadcasts(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_two_indexes_one_after_the_other(data: st.DataObject) -> None:
+def test_two_indexes_one_after_the_other_read_as_in_numpy(data: st.DataObject) -> None:
     array = data.draw(arrays())
     first = data.draw(indexes(array.shape))
     theirs = np.asarray(array[first])
@@ -80,7 +80,7 @@ def test_two_indexes_one_after_the_other(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_a_chain_of_views(data: st.DataObject) -> None:
+def test_a_chain_of_views_copies_where_numpy_copies(data: st.DataObject) -> None:
     """Values follow NumPy at every step; `reshape` leaves the storage just where NumPy copies."""
     theirs = data.draw(arrays())
     ours = bridge.from_dlpack(theirs)
@@ -98,7 +98,7 @@ def test_a_chain_of_views(data: st.DataObject) -> None:
 
 
 @given(shapes, st.data())
-def test_view_and_reshape_as_torch(shape: tuple[int, ...], data: st.DataObject) -> None:
+def test_view_and_reshape_agree_with_torch(shape: tuple[int, ...], data: st.DataObject) -> None:
     theirs = torch.arange(math.prod(shape)).reshape(shape)
     order = data.draw(st.permutations(range(len(shape))))
     moved, ours = theirs.permute(order), bridge.from_dlpack(theirs).permute(order)
@@ -120,7 +120,7 @@ def test_view_and_reshape_as_torch(shape: tuple[int, ...], data: st.DataObject) 
 
 
 @given(st.data())
-def test_as_strided_as_torch(data: st.DataObject) -> None:
+def test_as_strided_agrees_with_torch(data: st.DataObject) -> None:
     theirs = torch.arange(data.draw(st.integers(0, 20)))
     ours = bridge.from_dlpack(theirs)
     rank = data.draw(st.integers(0, 4))
@@ -141,7 +141,9 @@ def test_as_strided_as_torch(data: st.DataObject) -> None:
 
 
 @given(shapes, st.data())
-def test_squeeze_expand_flatten_as_torch(shape: tuple[int, ...], data: st.DataObject) -> None:
+def test_methods_that_make_views_agree_with_torch(
+    shape: tuple[int, ...], data: st.DataObject
+) -> None:
     theirs = torch.arange(math.prod(shape)).reshape(shape)
     ours = bridge.from_dlpack(theirs)
     rank = len(shape)
@@ -176,7 +178,7 @@ def test_squeeze_expand_flatten_as_torch(shape: tuple[int, ...], data: st.DataOb
 
 
 @given(st.data())
-def test_copies_of_any_view(data: st.DataObject) -> None:
+def test_any_view_is_copied_with_its_elements(data: st.DataObject) -> None:
     array = data.draw(arrays())
     index = data.draw(indexes(array.shape))
     view, expected = bridge.from_dlpack(array)[index], np.asarray(array[index])
@@ -187,7 +189,7 @@ def test_copies_of_any_view(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_copy_into_any_view(data: st.DataObject) -> None:
+def test_copy_writes_into_any_view(data: st.DataObject) -> None:
     array = data.draw(arrays())
     index = data.draw(indexes(array.shape))
     expected = array.copy()

@@ -33,7 +33,7 @@ CHAINS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
-def test_views_of_views(chain: Callable[[Any], Any]) -> None:
+def test_views_of_views_agree_with_torch(chain: Callable[[Any], Any]) -> None:
     ours, theirs = pair((4, 6))
     expect_like_torch(chain(ours), chain(theirs))
 
@@ -44,7 +44,7 @@ WRITABLE = {name: chain for name, chain in CHAINS.items() if name not in OVERLAP
 
 
 @pytest.mark.parametrize("chain", WRITABLE.values(), ids=WRITABLE)
-def test_writing_through_views(chain: Callable[[Any], Any]) -> None:
+def test_writing_through_a_view_of_views_changes_the_tensor(chain: Callable[[Any], Any]) -> None:
     ours, theirs = pair((4, 6))
     expected = theirs.clone()
     chain(expected).copy_(torch.tensor(-1.0))
@@ -65,7 +65,7 @@ IMPOSSIBLE: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("chain", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
-def test_impossible_views(chain: Callable[[Any], Any]) -> None:
+def test_views_that_torch_refuses_are_refused(chain: Callable[[Any], Any]) -> None:
     ours, theirs = pair((4, 6))
     with pytest.raises(RuntimeError):
         chain(theirs)
@@ -73,7 +73,7 @@ def test_impossible_views(chain: Callable[[Any], Any]) -> None:
         chain(ours)
 
 
-def test_views_of_negative_strides() -> None:
+def test_views_of_negative_strides_agree_with_numpy() -> None:
     tensor = at.arange(6, dtype="float32").view(2, 3)
     expected = np.arange(6, dtype=np.float32).reshape(2, 3)[::-1, ::-1]
     view = tensor[::-1, ::-1]

@@ -158,7 +158,7 @@ def identify(case: Case) -> str:
 
 @pytest.mark.parametrize("case", VIEWS, ids=identify)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int16], ids=str)
-def test_view(case: Case, dtype: torch.dtype) -> None:
+def test_each_view_agrees_with_torch(case: Case, dtype: torch.dtype) -> None:
     shape, method, arguments, keywords = case
     ours, theirs = pair(shape, dtype)
     expect_like_torch(
@@ -169,7 +169,7 @@ def test_view(case: Case, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("case", ERRORS_OF_VIEWS, ids=identify)
-def test_error(case: Case) -> None:
+def test_each_view_that_torch_refuses_is_refused(case: Case) -> None:
     shape, method, arguments, keywords = case
     ours, theirs = pair(shape)
     with pytest.raises(ERRORS):
@@ -191,7 +191,7 @@ def test_a_step_past_the_end(step: int) -> None:
 @pytest.mark.parametrize("start", [None, 0, 2, -2, -99, 99])
 @pytest.mark.parametrize("end", [None, 0, 3, -1, -99, 99, 2**63 - 1])
 @pytest.mark.parametrize("step", [1, 2, 5])
-def test_slice(dim: int, start: int | None, end: int | None, step: int) -> None:
+def test_slice_agrees_with_aten(dim: int, start: int | None, end: int | None, step: int) -> None:
     ours, theirs = pair((5, 4))
     expect_like_torch(
         ours.slice(dim, start, end, step), torch.ops.aten.slice(theirs, dim, start, end, step)
@@ -202,7 +202,7 @@ def test_slice(dim: int, start: int | None, end: int | None, step: int) -> None:
     )
 
 
-def test_slice_defaults() -> None:
+def test_slice_has_the_defaults_of_aten() -> None:
     ours, theirs = pair((5, 4))
     expect_like_torch(ours.slice(), theirs)
     expect_like_torch(ours.slice(1), theirs)
@@ -211,12 +211,12 @@ def test_slice_defaults() -> None:
 
 
 @pytest.mark.parametrize("arguments", [(2,), (-3,), (0, 0, 2, 0), ("0",), (0, "a")], ids=repr)
-def test_slice_with_wrong_arguments(arguments: Any) -> None:
+def test_slice_refuses_wrong_arguments(arguments: Any) -> None:
     with pytest.raises(ERRORS):
         at.zeros((5, 4)).slice(*arguments)
 
 
-def test_slice_of_a_number() -> None:
+def test_slice_refuses_a_tensor_without_dimensions() -> None:
     with pytest.raises(ERRORS):
         at.zeros(()).slice()
 

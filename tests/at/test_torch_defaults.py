@@ -60,7 +60,7 @@ MAKE: dict[str, Callable[[], at.Tensor]] = {
 
 @pytest.mark.parametrize("mode", SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-def test_the_same_in_every_mode(
+def test_factories_give_the_same_in_every_mode_of_torch(
     make: Callable[[], at.Tensor], mode: Callable[[], AbstractContextManager[Any]]
 ) -> None:
     expected = make()
@@ -74,7 +74,7 @@ def test_the_same_in_every_mode(
     assert found.tolist() == ((expected + 1) * 2).tolist()
 
 
-def test_what_is_said_stays() -> None:
+def test_a_type_or_device_that_the_caller_names_goes_before_the_defaults() -> None:
     with SETTINGS["meta"](), SETTINGS["float64"]():
         assert at.linspace(0, 1, 3, dtype="float16").dtype == "float16"
         assert at.hann_window(3, dtype=torch.float32, device="cpu").dtype == "float32"

@@ -28,7 +28,7 @@ CALLS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_namespaces_are_torchs(call: Any) -> None:
+def test_functions_of_torchs_namespaces_give_what_torch_gives(call: Any) -> None:
     ours, theirs = pair((2, 3))
     expect_result(call(at, ours), call(torch, theirs))
 

@@ -51,7 +51,7 @@ METHODS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_method(method: Callable[[Any], Any]) -> None:
+def test_methods_give_what_torch_gives(method: Callable[[Any], Any]) -> None:
     ours, theirs = pair((2, 3))
     expect_result(method(ours), method(theirs))
     assert torch.equal(theirs, pair((2, 3))[1])
@@ -62,7 +62,7 @@ COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge"]
 
 
 @pytest.mark.parametrize("name", BINARY + COMPARISONS)
-def test_binary_operators(name: str) -> None:
+def test_binary_operators_give_what_torch_gives(name: str) -> None:
     run = getattr(operator, name)
     ours, theirs = pair((2, 3))
     ours, theirs = ours + 1, theirs + 1
@@ -76,14 +76,14 @@ def test_binary_operators(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["and_", "or_", "xor", "lshift", "rshift"])
-def test_operators_of_integers(name: str) -> None:
+def test_operators_of_integers_give_what_torch_gives(name: str) -> None:
     run = getattr(operator, name)
     ours, theirs = pair((2, 3), torch.int32)
     expect_result(run(ours, ours), run(theirs, theirs))
     expect_result(run(ours, 3), run(theirs, 3))
 
 
-def test_unary_operators() -> None:
+def test_unary_operators_give_what_torch_gives() -> None:
     ours, theirs = pair((2, 3))
     expect_result(-ours, -theirs)
     expect_result(abs(-ours), abs(-theirs))
@@ -94,7 +94,7 @@ def test_unary_operators() -> None:
     expect_result(1 / (ours + 1), 1 / (theirs + 1))
 
 
-def test_matrix_product() -> None:
+def test_matrix_product_gives_what_torch_gives() -> None:
     ours, theirs = pair((2, 3))
     expect_result(ours @ ours.t(), theirs @ theirs.t())
     expect_result(ours @ theirs.t(), theirs @ theirs.t())
@@ -104,7 +104,7 @@ def test_matrix_product() -> None:
 
 
 @pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv"])
-def test_operators_in_place(name: str) -> None:
+def test_in_place_operators_write_the_same_memory(name: str) -> None:
     run = getattr(operator, name)
     ours, theirs = pair((2, 3))
     expected = run(theirs.clone(), 2)
@@ -113,7 +113,7 @@ def test_operators_in_place(name: str) -> None:
     assert torch.equal(theirs, expected)
 
 
-def test_truth_and_conversion() -> None:
+def test_one_element_converts_to_a_number_and_several_are_refused() -> None:
     assert bool(at.tensor(1.0)) is True
     assert bool(at.tensor([0])) is False
     assert float(at.tensor([2.5])) == 2.5
@@ -124,7 +124,7 @@ def test_truth_and_conversion() -> None:
             convert(at.zeros((2,)))
 
 
-def test_format_is_that_of_the_number() -> None:
+def test_one_element_is_formatted_as_its_number() -> None:
     assert f"{at.tensor(1.5):8.3f}" == "   1.500"
     assert f"{at.tensor([1.5])}" == repr(at.tensor([1.5]))
     with pytest.raises(ValueError):
@@ -163,7 +163,7 @@ def test_in_place_methods_write_the_same_memory(method: Callable[[Any], Any]) ->
     assert ours.data_ptr() == theirs.data_ptr()
 
 
-def test_in_place_methods_of_views() -> None:
+def test_in_place_methods_write_through_views() -> None:
     ours, theirs = pair((4, 5))
     expected = theirs.clone()
     expected[1:, ::2].t().add_(10)
@@ -182,7 +182,9 @@ def test_in_place_methods_of_views() -> None:
     ],
     ids=["unsqueeze_", "squeeze_", "transpose_", "swapaxes_", "as_strided_"],
 )
-def test_in_place_methods_of_metadata(method: Callable[[Any], Any], shape: tuple[int, ...]) -> None:
+def test_in_place_methods_change_the_metadata_of_both_wrappers(
+    method: Callable[[Any], Any], shape: tuple[int, ...]
+) -> None:
     ours, theirs = pair((2, 1, 3))
     wrapped = at.Tensor(ours)
     assert method(ours) is ours
@@ -202,7 +204,7 @@ def test_results_that_are_views_share_memory() -> None:
     assert ours[:2].sum().item() == theirs[:2].sum().item() != 0
 
 
-def test_results_that_are_sequences() -> None:
+def test_functions_of_several_results_return_sequences_of_tensors() -> None:
     ours, theirs = pair((4, 6))
     values, indices = ours.topk(2)
     expect_result(values, theirs.topk(2)[0])
@@ -219,7 +221,7 @@ def test_results_that_are_sequences() -> None:
     assert all(isinstance(part, at.Tensor) for part in at.meshgrid(ours[0], ours[1], indexing="ij"))
 
 
-def test_results_that_are_no_tensors() -> None:
+def test_numbers_and_types_are_returned_as_torch_returns_them() -> None:
     ours, theirs = pair((4, 6))
     assert at.allclose(ours, theirs) is True
     assert at.numel(ours) == 24
@@ -244,7 +246,7 @@ def test_types_keep_their_type(dtype: str) -> None:
     assert result.tolist() == theirs.mul(theirs).tolist()
 
 
-def test_errors_of_torch_come_through() -> None:
+def test_errors_of_torch_reach_the_caller() -> None:
     ours, _ = pair((2, 3))
     for broken in [
         lambda: ours.add(at.zeros((4, 5))),
@@ -259,7 +261,7 @@ def test_errors_of_torch_come_through() -> None:
             broken()
 
 
-def test_unknown_names() -> None:
+def test_unknown_names_are_an_attribute_error() -> None:
     tensor = at.zeros((2,))
     for name in ["no_such_method", "_no_such", "__no_such__", "no_such_"]:
         with pytest.raises(AttributeError, match=name):

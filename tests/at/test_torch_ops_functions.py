@@ -33,7 +33,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
-def test_functions_of_at(function: Callable[[Any, Any], Any]) -> None:
+def test_functions_of_at_give_what_torch_gives(function: Callable[[Any, Any], Any]) -> None:
     ours, theirs = pair((2, 3))
     expect_result(function(at, ours), function(torch, theirs))
 
@@ -76,7 +76,7 @@ class Traced:
         return func.__name__, [type(one).__name__ for one in args]
 
 
-def test_others_that_answer_for_themselves() -> None:
+def test_other_classes_with_torch_function_answer_for_themselves() -> None:
     ours, _ = pair((2, 3))
     assert torch.add(Traced(), ours) == ("add", ["Traced", "Tensor"])
     assert torch.add(ours, Traced())[0] == "add"
@@ -84,7 +84,7 @@ def test_others_that_answer_for_themselves() -> None:
     assert (Traced() // ours)[0] == "floor_divide"
 
 
-def test_out() -> None:
+def test_out_is_written_and_returned() -> None:
     ours, theirs = pair((2, 3))
     target, theirs_target = pair((2, 3))
     result = at.add(ours, 10, out=target)

@@ -15,7 +15,7 @@ from bridge import at, c10, caffe2
 from .host_allocators import HostAllocator
 
 
-def test_the_builtin_allocator() -> None:
+def test_the_builtin_allocator_gives_aligned_memory() -> None:
     allocator = c10.GetAllocator("cpu")
     assert isinstance(allocator, c10.Allocator)
     assert c10.GetAllocator(c10.CPU) is allocator
@@ -28,7 +28,7 @@ def test_the_builtin_allocator() -> None:
 
 
 @pytest.mark.parametrize("nbytes", [1, 63, 64, 65, 1000, 4096, 2**20 + 1])
-def test_data_ptr(nbytes: int) -> None:
+def test_allocate_gives_writable_memory_of_the_asked_size(nbytes: int) -> None:
     pointer = c10.GetAllocator("cpu").allocate(nbytes)
     assert pointer.nbytes == nbytes
     assert isinstance(pointer.address, int)
@@ -73,7 +73,9 @@ def test_cpu_memory_is_64_byte_aligned(count: int) -> None:
 
 
 @pytest.mark.parametrize("make", [HostAllocator, lambda: c10.GetAllocator("cpu")])
-def test_stats(make: Callable[[], c10.Allocator], keep_cpu_allocator: c10.Allocator) -> None:
+def test_stats_count_allocations_bytes_and_the_peak(
+    make: Callable[[], c10.Allocator], keep_cpu_allocator: c10.Allocator
+) -> None:
     allocator = make()
     c10.SetAllocator("cpu", allocator)
     gc.collect()
@@ -163,7 +165,9 @@ def test_memory_from_outside_is_not_the_allocators(cpu_allocator: HostAllocator)
     assert cpu_allocator.freed == []
 
 
-def test_each_buffer_goes_back_to_where_it_came_from(keep_cpu_allocator: c10.Allocator) -> None:
+def test_each_buffer_goes_back_to_the_allocator_that_gave_it(
+    keep_cpu_allocator: c10.Allocator,
+) -> None:
     first, second = HostAllocator(), HostAllocator()
     c10.SetAllocator("cpu", first)
     old = at.full((100,), 1.0)

@@ -19,7 +19,7 @@ from .host_allocators import FailingAllocator, HostAllocator
 REFUSALS = (RuntimeError, TypeError, ValueError, BufferError, NotImplementedError)
 
 
-def test_get_what_was_set(ext_dev_allocator: HostAllocator) -> None:
+def test_get_allocator_returns_the_allocator_that_was_set(ext_dev_allocator: HostAllocator) -> None:
     assert c10.GetAllocator("ext_dev") is ext_dev_allocator
     assert c10.GetAllocator(c10.DeviceType.ExtDev) is ext_dev_allocator
     assert c10.GetAllocator("cpu") is not ext_dev_allocator
@@ -35,7 +35,7 @@ def test_a_device_without_an_allocator_is_refused(device: str) -> None:
         caffe2.Tensor((2, 3), device).mutable_data("float32")
 
 
-def test_at_tensors_on_the_device(ext_dev_allocator: HostAllocator) -> None:
+def test_at_tensors_and_their_views_live_on_the_device(ext_dev_allocator: HostAllocator) -> None:
     tensor = at.empty((2, 3), device="ext_dev")
     address = tensor.data_ptr()
     assert tensor.device() == "ext_dev"
@@ -76,7 +76,9 @@ def test_a_copy_to_the_device_is_made_on_the_way(
     assert (stays.data_ptr() == tensor.data_ptr()) is (copy is None)
 
 
-def test_caffe2_tensors_on_the_device(ext_dev_allocator: HostAllocator) -> None:
+def test_caffe2_tensors_allocate_on_the_device_at_first_use(
+    ext_dev_allocator: HostAllocator,
+) -> None:
     tensor = caffe2.Tensor((2, 3), "ext_dev")
     assert tensor.GetDevice() == "ext_dev"
     assert tensor.GetDeviceType() == c10.DeviceType.ExtDev
@@ -118,13 +120,17 @@ def test_memory_of_the_device_is_read_right_or_refused(
     assert read_values == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 
 
-def test_memory_of_the_device_is_no_cpu_memory(ext_dev_allocator: HostAllocator) -> None:
+def test_memory_of_the_device_is_not_exported_as_cpu_memory(
+    ext_dev_allocator: HostAllocator,
+) -> None:
     tensor = at.empty((2, 3), device="ext_dev")
     with pytest.raises(BufferError):
         tensor.__dlpack__(dl_device=(1, 0), copy=False)
 
 
-def test_swapped_while_tensors_live(ext_dev_allocator: HostAllocator) -> None:
+def test_a_swapped_allocator_frees_the_tensors_that_it_made(
+    ext_dev_allocator: HostAllocator,
+) -> None:
     old = at.empty((2, 3), device="ext_dev")
     other = HostAllocator()
     c10.SetAllocator("ext_dev", other)
@@ -138,7 +144,9 @@ def test_swapped_while_tensors_live(ext_dev_allocator: HostAllocator) -> None:
     assert other.freed == [addresses[1]]
 
 
-def test_failure_on_the_device(ext_dev_allocator: HostAllocator) -> None:
+def test_a_failed_allocation_on_the_device_leaves_the_tensor_usable(
+    ext_dev_allocator: HostAllocator,
+) -> None:
     tensor = caffe2.Tensor((2, 3), "ext_dev")
     c10.SetAllocator("ext_dev", FailingAllocator(MemoryError("full")))
     with pytest.raises(MemoryError):

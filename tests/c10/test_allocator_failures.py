@@ -32,7 +32,7 @@ def set_of_failing_allocations() -> dict[str, Callable[[], object]]:
 
 
 @pytest.mark.parametrize("name", set_of_failing_allocations())
-def test_an_allocation_that_cannot_be_met(name: str) -> None:
+def test_an_allocation_that_cannot_be_met_is_a_memory_error(name: str) -> None:
     gc.collect()
     before = c10.GetAllocator("cpu").stats.allocated_bytes
     with pytest.raises(MemoryError):
@@ -68,7 +68,9 @@ def test_a_failed_mutable_data_leaves_the_tensor_as_it_was() -> None:
 @pytest.mark.parametrize(
     "error", [MemoryError("full"), ValueError("boom"), OSError("gone")], ids=repr
 )
-def test_an_allocator_that_raises(error: Exception, keep_cpu_allocator: c10.Allocator) -> None:
+def test_an_allocator_that_raises_leaves_every_tensor_as_it_was(
+    error: Exception, keep_cpu_allocator: c10.Allocator
+) -> None:
     tensor = at.full((2, 3), 4.0)
     c10.SetAllocator("cpu", FailingAllocator(error))
     expected = (MemoryError,) if type(error) is MemoryError else (type(error), *REFUSALS)
@@ -84,7 +86,9 @@ def test_an_allocator_that_raises(error: Exception, keep_cpu_allocator: c10.Allo
 
 
 @pytest.mark.parametrize("rubbish", RUBBISH, ids=repr)
-def test_an_allocator_that_returns_rubbish(rubbish: Any, keep_cpu_allocator: c10.Allocator) -> None:
+def test_an_allocator_that_returns_rubbish_is_refused(
+    rubbish: Any, keep_cpu_allocator: c10.Allocator
+) -> None:
     tensor = at.full((2, 3), 4.0)
     c10.SetAllocator("cpu", RubbishAllocator(rubbish))
     with pytest.raises(REFUSALS):
@@ -98,12 +102,12 @@ def test_an_allocator_that_returns_rubbish(rubbish: Any, keep_cpu_allocator: c10
 
 
 @pytest.mark.parametrize("nbytes", [-1, 2**63, 2**70, 2**62])
-def test_sizes_that_no_allocator_meets(nbytes: int) -> None:
+def test_sizes_that_are_negative_or_too_large_are_refused(nbytes: int) -> None:
     with pytest.raises(REFUSALS):
         c10.GetAllocator("cpu").allocate(nbytes)
 
 
-def test_an_allocator_that_changes_the_source_of_a_copy() -> None:
+def test_a_copy_whose_source_is_changed_by_its_allocator_is_refused() -> None:
     """The elements that the source has by then are not those that there is room for."""
     source = caffe2.Tensor([4], [1.0, 2.0, 3.0, 4.0])
     target = caffe2.Tensor([2], [5, 6])

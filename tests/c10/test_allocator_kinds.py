@@ -29,7 +29,7 @@ class Misaligned(HostAllocator):
 
 
 @pytest.mark.parametrize("alignment", [1, 8, 64, 256, 4096])
-def test_the_alignment_that_is_asked_for(alignment: int) -> None:
+def test_memory_has_the_alignment_that_is_asked_for(alignment: int) -> None:
     allocator = c10.Allocator()
     allocator.alignment = alignment
     pointers = [allocator.allocate(n) for n in (1, 7, 100, 5000)]
@@ -40,7 +40,7 @@ def test_the_alignment_that_is_asked_for(alignment: int) -> None:
 
 
 @pytest.mark.parametrize("alignment", [0, -8, 3, 48, 2**70, None, 1.5, "64", True])
-def test_what_is_no_alignment(alignment: Any) -> None:
+def test_a_wrong_alignment_is_refused(alignment: Any) -> None:
     allocator = c10.Allocator()
     allocator.alignment = alignment
     with pytest.raises((c10.EnforceNotMet, MemoryError)):
@@ -60,7 +60,7 @@ def test_what_is_no_alignment(alignment: Any) -> None:
         (c10.float64, 1, 8),
     ],
 )
-def test_typed_allocation(dtype: Any, n: int, nbytes: int) -> None:
+def test_allocate_typed_gives_the_bytes_of_n_elements(dtype: Any, n: int, nbytes: int) -> None:
     for allocator in (c10.Allocator(), HostAllocator()):
         pointer = allocator.allocate_typed(dtype, n)
         assert pointer.nbytes == nbytes
@@ -70,7 +70,7 @@ def test_typed_allocation(dtype: Any, n: int, nbytes: int) -> None:
         assert allocator.stats.allocated_bytes == 0
 
 
-def test_typed_allocation_refuses() -> None:
+def test_allocate_typed_refuses_objects_and_wrong_numbers_of_elements() -> None:
     allocator = c10.Allocator()
     with pytest.raises(TypeError, match="Python objects") as caught:
         allocator.allocate_typed("string", 3)
@@ -103,7 +103,9 @@ def test_an_address_is_taken_back_once() -> None:
     assert allocator.stats.allocated_bytes == 0
 
 
-def test_memory_that_is_not_aligned_for_the_type(keep_cpu_allocator: c10.Allocator) -> None:
+def test_memory_that_is_not_aligned_for_the_type_is_refused(
+    keep_cpu_allocator: c10.Allocator,
+) -> None:
     allocator = Misaligned()
     tensor, alias = filled((2,)), caffe2.Tensor((3,), "cpu")
     c10.SetAllocator("cpu", allocator)
@@ -136,7 +138,9 @@ def test_elements_that_are_objects_come_from_python(keep_cpu_allocator: c10.Allo
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_swapped_under_every_kind_of_growth(dtype: str, keep_cpu_allocator: c10.Allocator) -> None:
+def test_buffers_go_back_to_their_allocators_after_every_kind_of_growth(
+    dtype: str, keep_cpu_allocator: c10.Allocator
+) -> None:
     """Each of many buffers, made and let go in turns, goes back to where it came from."""
     allocators = [HostAllocator() for _ in range(3)]
     tensors: list[caffe2.Tensor] = []
@@ -182,7 +186,7 @@ def test_an_allocator_that_uses_tensors_while_it_is_asked(
     assert at.zeros(3).tolist() == [0, 0, 0]
 
 
-def test_true_is_no_address(keep_cpu_allocator: c10.Allocator) -> None:
+def test_true_is_refused_as_an_address(keep_cpu_allocator: c10.Allocator) -> None:
     c10.SetAllocator("cpu", RubbishAllocator(True))
     with pytest.raises(c10.EnforceNotMet, match="returned True"):
         at.empty((3,), "int8")
@@ -215,7 +219,7 @@ every_kind = pytest.mark.parametrize("kind", [Counted, Uncounted])
 
 
 @every_kind
-def test_statistics_of_threads_that_allocate_at_a_time(kind: Any) -> None:
+def test_statistics_count_threads_that_allocate_at_the_same_time(kind: Any) -> None:
     barrier = threading.Barrier(4)
     allocator = kind(barrier.wait)
     kept: list[c10.DataPtr] = []
@@ -233,7 +237,7 @@ def test_statistics_of_threads_that_allocate_at_a_time(kind: Any) -> None:
 
 
 @every_kind
-def test_statistics_of_an_allocation_inside_another(kind: Any) -> None:
+def test_statistics_count_an_allocation_inside_another(kind: Any) -> None:
     inner: list[c10.DataPtr] = []
 
     def once() -> None:

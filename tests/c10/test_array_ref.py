@@ -44,7 +44,7 @@ def test_int_array_ref_is_the_same() -> None:
 
 
 @every_source
-def test_every_source(make: Callable[[list[int]], Any]) -> None:
+def test_a_ref_reads_every_kind_of_sequence(make: Callable[[list[int]], Any]) -> None:
     ref = c10.ArrayRef(make([4, -5, 6]))
     assert (len(ref), ref.size(), ref.empty()) == (3, 3, False)
     assert [ref[0], ref[1], ref[2]] == [4, -5, 6]
@@ -59,7 +59,9 @@ def test_every_source(make: Callable[[list[int]], Any]) -> None:
 
 
 @every_source
-def test_empty(make: Callable[[list[int]], Any]) -> None:
+def test_a_ref_of_nothing_is_empty_and_refuses_to_be_indexed(
+    make: Callable[[list[int]], Any],
+) -> None:
     ref = c10.ArrayRef(make([]))
     assert (len(ref), ref.size(), ref.empty(), ref.vec()) == (0, 0, True, [])
     assert ref == ()
@@ -69,7 +71,7 @@ def test_empty(make: Callable[[list[int]], Any]) -> None:
             broken()
 
 
-def test_over_the_sizes_of_tensors() -> None:
+def test_sizes_and_strides_of_tensors_are_refs() -> None:
     sizes = at.empty((2, 3, 4)).sizes()
     assert isinstance(sizes, c10.ArrayRef)
     assert c10.ArrayRef(sizes) == (2, 3, 4)
@@ -79,13 +81,13 @@ def test_over_the_sizes_of_tensors() -> None:
 
 
 @pytest.mark.parametrize("index", [3, -4, 2**31, -(2**31), 2**63 - 1, -(2**63), 2**70])
-def test_index_outside(index: int) -> None:
+def test_an_index_outside_is_an_index_error(index: int) -> None:
     ref = c10.ArrayRef([1, 2, 3])
     with pytest.raises(IndexError):
         ref[index]
 
 
-def test_index_types() -> None:
+def test_an_index_is_an_integer_of_any_kind() -> None:
     ref = c10.ArrayRef([1, 2, 3])
     assert ref[np.int64(1)] == 2
     assert ref[np.int8(-1)] == 3
@@ -97,14 +99,16 @@ def test_index_types() -> None:
 @given(
     st.lists(INT64, max_size=8), st.none() | st.integers(-10, 10), st.none() | st.integers(-10, 10)
 )
-def test_slices_are_those_of_a_list(values: list[int], start: int | None, stop: int | None) -> None:
+def test_slices_have_the_values_of_a_slice_of_a_list(
+    values: list[int], start: int | None, stop: int | None
+) -> None:
     part = c10.ArrayRef(values)[start:stop]
     assert isinstance(part, c10.ArrayRef)
     assert part.vec() == values[start:stop]
 
 
 @pytest.mark.parametrize("make", [list, np.array], ids=["list", "numpy"])
-def test_slices_are_views(make: Callable[[Any], Any]) -> None:
+def test_slices_are_views_that_keep_the_memory(make: Callable[[Any], Any]) -> None:
     ref = c10.ArrayRef(make([10, 11, 12, 13, 14]))
     assert address(ref[2:4]) == address(ref) + 16
     assert address(ref.slice(3, 1)) == address(ref) + 24
@@ -116,7 +120,7 @@ def test_slices_are_views(make: Callable[[Any], Any]) -> None:
 
 
 @given(st.lists(INT64, max_size=6), st.data())
-def test_slice_method(values: list[int], data: st.DataObject) -> None:
+def test_slice_takes_a_start_and_a_length(values: list[int], data: st.DataObject) -> None:
     ref = c10.ArrayRef(values)
     start = data.draw(st.integers(0, len(values)))
     count = data.draw(st.integers(0, len(values) - start))
@@ -128,13 +132,13 @@ def test_slice_method(values: list[int], data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("start", "count"), [(0, 4), (2, 2), (4, 0), (-1, 1), (0, -1), (1, 2**63 - 1)]
 )
-def test_slice_method_outside(start: int, count: int) -> None:
+def test_slice_refuses_a_start_or_length_outside(start: int, count: int) -> None:
     with pytest.raises((IndexError, ValueError, RuntimeError)):
         c10.ArrayRef([1, 2, 3]).slice(start, count)
 
 
 @given(st.lists(INT64, max_size=8))
-def test_equality_with_any_sequence_of_ints(values: list[int]) -> None:
+def test_a_ref_equals_any_sequence_of_the_same_ints(values: list[int]) -> None:
     ref = c10.ArrayRef(values)
     for make in SOURCES.values():
         other = make(values)
@@ -148,7 +152,7 @@ def test_equality_with_any_sequence_of_ints(values: list[int]) -> None:
     assert hash(ref) == hash(tuple(values))
 
 
-def test_equality_with_other_sequences() -> None:
+def test_a_ref_equals_ranges_arrays_and_buffers_of_the_same_values() -> None:
     ref = c10.ArrayRef([0, 1, 2])
     assert ref == range(3)
     assert ref == array("i", [0, 1, 2])
@@ -160,7 +164,7 @@ def test_equality_with_other_sequences() -> None:
 
 
 @pytest.mark.parametrize("other", [None, 3, "012", object(), [0, 1, None], [0, 1, 2**70]])
-def test_unequal_to_anything_else(other: object) -> None:
+def test_a_ref_is_unequal_to_anything_else(other: object) -> None:
     ref = c10.ArrayRef([0, 1, 2])
     assert (ref == other) is False
     assert ref != other
@@ -253,13 +257,13 @@ def test_strided_arrays_are_refused() -> None:
     [5, None, object(), [1.5], ["a"], "12", [None], np.array([1.5]), array("d", [1.0])],
     ids=shown,
 )
-def test_wrong_kinds_of_source(source: object) -> None:
+def test_sources_that_are_not_sequences_of_ints_are_refused(source: object) -> None:
     with pytest.raises(TypeError):
         c10.ArrayRef(source)
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 2**200])
-def test_values_beyond_int64(value: int) -> None:
+def test_values_beyond_int64_are_refused(value: int) -> None:
     with pytest.raises((OverflowError, ValueError, RuntimeError)):
         c10.ArrayRef([value])
 
@@ -275,7 +279,7 @@ def test_two_dimensions_are_refused() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (4,), (2, 3, 4)])
-def test_shape_arguments(shape: Sequence[int]) -> None:
+def test_a_ref_is_a_shape_for_torch_numpy_and_the_bridge(shape: Sequence[int]) -> None:
     tensor = at.empty(shape)
     assert torch.empty(*tensor.sizes(), 1).shape == (*shape, 1)
     assert np.empty(tensor.sizes()).shape == tuple(shape)
@@ -317,7 +321,7 @@ def test_a_view_keeps_its_values_when_the_tensor_is_freed() -> None:
 
 
 @pytest.mark.parametrize("n", [3, 20])
-def test_a_view_of_a_view_sees_what_the_view_sees(n: int) -> None:
+def test_a_view_of_a_view_sees_the_changes_that_the_view_sees(n: int) -> None:
     source = np.arange(n, dtype=np.int64)
     views = [c10.ArrayRef(c10.ArrayRef(source)), c10.ArrayRef(source)[:], c10.ArrayRef(source)]
     views += [c10.ArrayRef(views[0][1:])]
@@ -334,7 +338,7 @@ VIEWS: dict[str, Callable[[c10.ArrayRef], c10.ArrayRef]] = {
 
 @pytest.mark.parametrize("again", VIEWS)
 @isolated
-def test_views_of_views_are_no_chain(again: str) -> None:
+def test_views_of_views_do_not_hold_each_other_in_a_chain(again: str) -> None:
     """A chain would end one link inside the other, until the stack is full."""
     ref = c10.ArrayRef(range(9))
     for _ in range(300_000):
@@ -352,7 +356,7 @@ class Endless:
         return 0
 
 
-def test_what_is_no_sequence_is_unequal() -> None:
+def test_mappings_sets_and_iterators_are_unequal() -> None:
     ref = c10.ArrayRef([0, 1])
     for other in ({0: 1, 1: 2}, MappingProxyType({0: 1, 1: 2}), {0, 1}, Endless(), iter([0, 1])):
         assert (ref == other) is False
@@ -380,7 +384,7 @@ class TestShape:
         assert (shape.numel(), shape[1], shape[-1]) == (24, 3, 4)
         assert at.zeros(()).shape.numel() == 1
 
-    def test_it_stays_one(self) -> None:
+    def test_slices_sums_and_products_count_their_elements_too(self) -> None:
         shape = at.zeros(2, 3, 4).shape
         for found in (shape[:-1], shape[::-1], shape + (5,), (5,) + shape, shape * 2, 2 * shape):
             assert found.numel() == math.prod(found)

@@ -39,13 +39,13 @@ class TestBothWays:
         assert read(x) is called(x) is getattr(x, name)()
         assert getattr(type(x), name)(x) is read(x)
 
-    def test_no_arguments(self, x: at.Tensor, name: str) -> None:
+    def test_the_call_takes_no_arguments(self, x: at.Tensor, name: str) -> None:
         with pytest.raises(TypeError, match="argument"):
             methodcaller(name, 1)(x)
         with pytest.raises(TypeError, match="argument"):
             methodcaller(name, of=1)(x)
 
-    def test_other_objects(self, x: at.Tensor, name: str) -> None:
+    def test_objects_that_are_not_its_tensors_are_refused(self, x: at.Tensor, name: str) -> None:
         descriptor = getattr(at.Tensor, name)
         for other in (1, None, caffe2.Tensor([1], "cpu")):
             with pytest.raises(TypeError, match=f"{name}.*Tensor"):
@@ -53,7 +53,7 @@ class TestBothWays:
         with pytest.raises(TypeError):
             descriptor.__get__(1)
 
-    def test_help(self, x: at.Tensor, name: str) -> None:
+    def test_its_docstring_and_repr_name_it(self, x: at.Tensor, name: str) -> None:
         descriptor = inspect.getattr_static(type(x), name)
         assert (descriptor.__name__, descriptor.__objclass__) in [
             (name, at.Tensor),
@@ -63,7 +63,7 @@ class TestBothWays:
         assert name in repr(descriptor)
 
 
-def test_undefined() -> None:
+def test_undefined_tensors_have_no_dtype_and_refuse_device() -> None:
     assert not at.Tensor().dtype
     assert caffe2.Tensor().dtype is caffe2.Tensor().dtype()
     for name in ("at", "caffe2"):
@@ -71,14 +71,14 @@ def test_undefined() -> None:
             _ = getattr(bridge, name).Tensor().device
 
 
-def test_in_a_loop() -> None:
+def test_attribute_and_call_agree_in_a_loop() -> None:
     # enough calls for CPython to specialise the call, on objects of different classes
     for x in tensors() * 200:
         assert x.dtype() == x.dtype == "float32"
         assert x.device() == x.device == "cpu"
 
 
-def test_what_takes_them() -> None:
+def test_numpy_torch_and_factories_take_the_attributes_and_their_calls() -> None:
     x = at.zeros(2, dtype="int16")
     assert np.dtype(x.dtype) == np.dtype(x.dtype()) == np.int16
     assert np.zeros(2, x.dtype).dtype == np.ones(2, dtype=x.dtype()).dtype == np.int16

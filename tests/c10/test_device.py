@@ -47,18 +47,20 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize(("name", "number"), DLPACK_DEVICES.items(), ids=DLPACK_DEVICES)
-def test_device_types_are_those_of_dlpack(name: str, number: int) -> None:
+def test_device_types_have_the_numbers_of_dlpack(name: str, number: int) -> None:
     assert int(getattr(c10.DeviceType, name)) == number
 
 
-def test_short_names() -> None:
+def test_cpu_and_cuda_are_short_names_of_their_device_types() -> None:
     assert c10.CPU == c10.DeviceType.CPU
     assert c10.CUDA == c10.DeviceType.CUDA
     assert c10.CPU != c10.CUDA
 
 
 @pytest.mark.parametrize(("spelling", "device_type"), SPELLINGS)
-def test_device_from_every_spelling(spelling: object, device_type: c10.DeviceType) -> None:
+def test_a_device_is_made_from_every_spelling_and_equals_it(
+    spelling: object, device_type: c10.DeviceType
+) -> None:
     device = c10.Device(spelling)
     assert device.type == device_type
     assert device == spelling
@@ -67,7 +69,7 @@ def test_device_from_every_spelling(spelling: object, device_type: c10.DeviceTyp
 
 
 @pytest.mark.parametrize("spelling", ["cuda:1", torch.device("cuda:1"), c10.Device("cuda:1")])
-def test_index(spelling: object) -> None:
+def test_every_spelling_carries_the_index(spelling: object) -> None:
     assert c10.Device(spelling).index == 1
 
 
@@ -106,7 +108,7 @@ def test_different_devices_are_unequal(left: object, right: object) -> None:
 
 
 @pytest.mark.parametrize("other", [None, 3.5, "no_such_device", object(), [], "cpu:x"])
-def test_comparison_with_what_is_no_device_is_false(other: object) -> None:
+def test_an_object_that_is_not_a_device_is_unequal(other: object) -> None:
     assert (c10.Device("cpu") == other) is False
     assert c10.Device("cpu") != other
 
@@ -127,14 +129,14 @@ class OwnDevice(c10.Device):
     """A subclass, as any class may have."""
 
 
-def test_a_subclass() -> None:
+def test_a_subclass_of_device_keeps_its_class() -> None:
     device = OwnDevice("cuda", index=1)
     assert (type(device), device.type, device.index) == (OwnDevice, c10.CUDA, 1)
     assert device == "cuda:1"
 
 
 @pytest.mark.parametrize("arguments", [(), ("cpu", None, None), (2,)])
-def test_wrong_arguments(arguments: tuple[object, ...]) -> None:
+def test_a_device_refuses_wrong_arguments(arguments: tuple[object, ...]) -> None:
     with pytest.raises(TypeError):
         c10.Device(*arguments)
     with pytest.raises(TypeError):
@@ -153,7 +155,7 @@ def test_text_that_names_no_device_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("spelling", [3.5, [], object(), {"type": "cpu"}])
-def test_wrong_kind_of_argument(spelling: object) -> None:
+def test_a_device_refuses_objects_that_do_not_name_one(spelling: object) -> None:
     with pytest.raises(TypeError):
         c10.Device(spelling)
 

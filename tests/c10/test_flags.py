@@ -28,6 +28,6 @@ def test_a_wrong_value_is_refused(name: str, value: Any, error: type[Exception])
     assert getattr(caffe2.FLAGS, name) == before
 
 
-def test_there_are_no_other_flags() -> None:
+def test_unknown_flags_are_an_attribute_error() -> None:
     with pytest.raises(AttributeError):
         caffe2.FLAGS.caffe2_keep_on_shrnk = True

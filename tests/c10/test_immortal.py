@@ -20,7 +20,7 @@ def counts_references(one: object) -> bool:
     return sys.getrefcount(kept[0]) != before
 
 
-def test_it_is_returned() -> None:
+def test_immortal_returns_its_argument() -> None:
     one = ["an object"]
     assert immortal(one) is one
     assert counts_references(one) == is_locked()

@@ -18,7 +18,7 @@ def test_windows_that_are_too_many_to_count() -> None:
 
 
 @isolated
-def test_a_copy_with_very_many_dimensions() -> None:
+def test_a_tensor_of_very_many_dimensions_is_copied() -> None:
     """Copying takes no stack for dimensions of one element."""
     many = (1,) * 300_000
     x = at.arange(4).as_strided((*many, 2, *many), (*many, 2, *many))
@@ -29,7 +29,7 @@ def test_a_copy_with_very_many_dimensions() -> None:
 
 
 @isolated
-def test_a_list_of_very_many_dimensions() -> None:
+def test_a_tensor_of_very_many_dimensions_becomes_a_list() -> None:
     """Lists are nested without taking stack, and compared without torch, which counts to 64."""
     many = (1,) * 100_000
     x = at.arange(4).as_strided((2, *many, 2), (1, *many, 1))
@@ -81,7 +81,7 @@ def test_a_view_of_nothing_has_a_place_in_its_storage(name: str) -> None:
 
 
 @isolated
-def test_a_feed_over_a_view_of_nothing() -> None:
+def test_a_feed_replaces_a_view_without_elements() -> None:
     workspace.FeedBlob("x", np.zeros(8, np.float32))
     held = at.Tensor(workspace.Workspace.current.blobs["x"].Get(caffe2.Tensor))
     held.set_(held.as_strided((2, 0), (-8, 1))[1])
@@ -107,7 +107,7 @@ def test_repeated_elements_have_bytes_that_count(name: str) -> None:
         REPEATED[name](at.zeros(4))
 
 
-def test_sizes_in_smaller_elements() -> None:
+def test_a_view_of_smaller_elements_refuses_sizes_beyond_int64() -> None:
     """The sizes beside a size of zero are limited, too."""
     with pytest.raises(ValueError, match="does not fit an int64"):
         at.empty((0, 2**60), "int64").view("uint8")
@@ -122,13 +122,13 @@ def test_set_in_sizes_that_are_too_many_to_count() -> None:
         x.set_(x, 0, (2, 2**63 - 1, 25))
 
 
-def test_windows_of_strides_that_reach_nothing() -> None:
+def test_windows_of_one_element_have_any_stride() -> None:
     x = at.zeros(4)
     assert x.as_strided((1,), (2**62,)).unfold(0, 1, 2**31).tolist() == [[0]]
     assert x.as_strided((5, 0), (2**62, 1)).unfold(0, 1, 3).sizes() == (2, 0, 1)
 
 
-def test_a_stride_that_steps_nowhere_and_has_no_opposite() -> None:
+def test_a_stride_without_an_opposite_is_written_where_it_steps_nowhere() -> None:
     x = at.zeros(4).as_strided((1, 2), (-(2**63), -1), 3)
     x.add_(1)
     assert x.fill_(2).tolist() == [[2, 2]]
@@ -137,7 +137,7 @@ def test_a_stride_that_steps_nowhere_and_has_no_opposite() -> None:
 
 
 @isolated
-def test_memory_from_outside_under_a_tensor_without_a_type() -> None:
+def test_a_tensor_without_a_type_refuses_to_read_memory_from_outside() -> None:
     tensor = caffe2.Tensor((2,), "cpu")
     tensor.storage().UniqueStorageShareExternalPointer(bytearray(8), "float32", 8)
     assert not tensor.dtype()
@@ -156,7 +156,7 @@ def test_memory_from_outside_under_a_tensor_without_a_type() -> None:
     assert tensor.mutable_data("float32").tolist() == [0, 0]
 
 
-def test_rows_of_no_type_beside_elements() -> None:
+def test_a_tensor_without_a_type_refuses_rows_beside_elements_of_another() -> None:
     """Another tensor fills the storage that an untyped one shares, with Python objects."""
     untyped = caffe2.Tensor((0,), "cpu")
     other = untyped.Alias()

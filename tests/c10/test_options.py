@@ -25,7 +25,7 @@ CPU = ["cpu", c10.CPU, c10.DeviceType.CPU, c10.Device("cpu"), torch.device("cpu"
 
 
 @pytest.mark.parametrize("spelling", FLOAT64, ids=repr)
-def test_dtype_from_every_spelling(spelling: Any) -> None:
+def test_options_take_every_spelling_of_a_type(spelling: Any) -> None:
     for options in [
         c10.TensorOptions(dtype=spelling),
         c10.dtype(spelling),
@@ -37,7 +37,7 @@ def test_dtype_from_every_spelling(spelling: Any) -> None:
 
 
 @pytest.mark.parametrize("spelling", [*CPU, "cuda:1", torch.device("cuda:1")], ids=repr)
-def test_device_from_every_spelling(spelling: Any) -> None:
+def test_options_take_every_spelling_of_a_device(spelling: Any) -> None:
     for options in [
         c10.TensorOptions(device=spelling),
         c10.device(spelling),
@@ -47,7 +47,7 @@ def test_device_from_every_spelling(spelling: Any) -> None:
         assert options.device() == spelling
 
 
-def test_chaining_in_any_order() -> None:
+def test_settings_are_chained_in_any_order() -> None:
     for options in [
         c10.dtype("int16").device("cuda:1").pinned_memory(True),
         c10.device("cuda:1").dtype("int16").pinned_memory(True),
@@ -81,7 +81,7 @@ def test_chaining_leaves_the_original_alone() -> None:
 
 
 @pytest.mark.parametrize("attribute", ["dtype", "device", "pinned_memory", "other"])
-def test_immutable(attribute: str) -> None:
+def test_options_are_immutable(attribute: str) -> None:
     options = c10.dtype("int16")
     with pytest.raises((AttributeError, TypeError)):
         setattr(options, attribute, "float32")
@@ -89,7 +89,7 @@ def test_immutable(attribute: str) -> None:
     assert (options.dtype(), options.device(), options.pinned_memory()) == (c10.int16, None, False)
 
 
-def test_without_settings() -> None:
+def test_options_without_settings_give_float32_on_the_cpu() -> None:
     tensor = at.empty((2,), c10.TensorOptions())
     assert tensor.dtype() == c10.float32
     assert tensor.device() == "cpu"
@@ -106,12 +106,12 @@ def test_without_settings() -> None:
     ],
     ids=shown,
 )
-def test_wrong_settings(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+def test_wrong_settings_are_refused(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError, RuntimeError)):
         c10.TensorOptions(*arguments, **keywords)
 
 
-def test_wrong_settings_of_the_short_forms() -> None:
+def test_the_short_forms_refuse_wrong_settings() -> None:
     for broken in [lambda: c10.dtype("no_such_type"), lambda: c10.device("no_such_device")]:
         with pytest.raises((TypeError, ValueError, RuntimeError)):
             broken()
@@ -127,7 +127,9 @@ def in_place_of_options() -> list[Any]:
 
 
 @pytest.mark.parametrize(("arguments", "keywords"), in_place_of_options())
-def test_where_options_are_taken(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+def test_factories_take_options_in_every_place(
+    arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> None:
     tensors = [
         at.empty((2, 3), *arguments, **keywords),
         at.zeros((2, 3), *arguments, **keywords),
@@ -140,7 +142,7 @@ def test_where_options_are_taken(arguments: tuple[Any, ...], keywords: dict[str,
 
 
 @pytest.mark.parametrize("device", CPU, ids=repr)
-def test_a_bare_device_in_place_of_options(device: Any) -> None:
+def test_a_bare_device_stands_in_place_of_options(device: Any) -> None:
     for tensor in [at.ones((2, 3), device), at.ones(2, 3, device), at.ones((2, 3), device=device)]:
         assert tensor.dtype() == c10.float32
         assert tensor.device() == "cpu"
@@ -148,7 +150,7 @@ def test_a_bare_device_in_place_of_options(device: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float64", np.int8, c10.bfloat16, torch.uint8])
-def test_options_of_caffe2_empty(dtype: Any) -> None:
+def test_caffe2_empty_takes_options(dtype: Any) -> None:
     for options in [dtype, c10.dtype(dtype), c10.dtype(dtype).device("cpu")]:
         tensor = caffe2.empty((2, 3), options)
         assert tensor.IsType(dtype)
@@ -157,7 +159,7 @@ def test_options_of_caffe2_empty(dtype: Any) -> None:
     assert caffe2.empty((2, 3), dtype=dtype, device="cpu").IsType(dtype)
 
 
-def test_bfloat16_named_by_ml_dtypes() -> None:
+def test_bfloat16_of_ml_dtypes_names_the_type() -> None:
     assert at.empty((2,), ml_dtypes.bfloat16).dtype() == c10.bfloat16
 
 
@@ -168,13 +170,13 @@ def test_pinned_memory_needs_cuda() -> None:
 
 
 @pytest.mark.cuda
-def test_pinned_memory() -> None:
+def test_pinned_memory_is_pinned_for_torch() -> None:
     tensor = at.empty((2,), c10.dtype("float32").pinned_memory(True))
     assert tensor.to_torch().is_pinned()
 
 
 @pytest.mark.cuda
-def test_device_options_on_cuda() -> None:
+def test_device_options_put_the_tensor_on_cuda() -> None:
     for tensor in [at.empty((2, 3), c10.device("cuda:0")), at.empty((2, 3), "cuda:0")]:
         assert tensor.device() == "cuda:0"
         assert tensor.to_torch().is_cuda

@@ -69,7 +69,7 @@ def of_elements(n: int) -> caffe2.Tensor:
 
 @pytest.mark.parametrize("wrapper", [True, False], ids=["wrapper", "impl"])
 @isolated
-def test_weak_references_whose_callbacks_end_the_next_tensor(wrapper: bool) -> None:
+def test_weak_reference_callbacks_may_free_the_next_tensor_in_a_chain(wrapper: bool) -> None:
     """More of them end inside each other than the core keeps dead ones for reuse."""
     chain = [at.empty(2, 3) for _ in range(300)]
 
@@ -138,7 +138,7 @@ def test_an_allocator_that_changes_the_tensor_it_allocates_for(use: str, resize:
 
 
 @isolated
-def test_copying_an_element_that_changes_the_tensor_copied_to() -> None:
+def test_copying_an_element_that_changes_the_target_is_refused() -> None:
     tensor, source = of_elements(3), of_elements(3)
 
     def change() -> None:
@@ -152,7 +152,9 @@ def test_copying_an_element_that_changes_the_tensor_copied_to() -> None:
     assert tensor.data("float32").tolist() == [5] * 100
 
 
-def test_an_element_that_cannot_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_element_that_cannot_be_copied_leaves_the_tensor_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     tensor, source = of_elements(3), of_elements(2)
     before = list(tensor.data())
 
@@ -169,7 +171,7 @@ def test_an_element_that_cannot_be_copied(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @isolated
-def test_making_an_element_that_changes_the_tensor_extended() -> None:
+def test_extending_a_tensor_that_its_new_element_changes_is_refused() -> None:
     tensor = of_elements(3)
     Element.meddle = staticmethod(lambda: tensor.mutable_data("float32"))
     with pytest.raises(c10.EnforceNotMet):

@@ -12,7 +12,7 @@ from bridge import at, c10, caffe2
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex128", "bfloat16"])
-def test_members(dtype: str) -> None:
+def test_a_storage_says_address_bytes_device_and_type(dtype: str) -> None:
     tensor = at.empty((2, 3), dtype)
     storage = tensor.storage()
     assert isinstance(storage, c10.Storage)
@@ -62,7 +62,7 @@ def test_a_lone_tensor_has_its_storage_for_itself() -> None:
     ],
     ids=["view", "index", "alias", "detach", "t", "Alias"],
 )
-def test_sharing_is_counted(share) -> None:
+def test_use_count_counts_the_tensors_that_share(share) -> None:
     tensor = at.empty((2, 3))
     alone = tensor.storage().use_count()
     shared = share(tensor)
@@ -105,7 +105,7 @@ def test_a_storage_outlives_its_tensor() -> None:
     assert set(values) == {7.0}
 
 
-def test_reset_lets_go_of_the_memory() -> None:
+def test_reset_frees_the_memory_once() -> None:
     released: list[int] = []
     memory = np.arange(6, dtype=np.float32)
     address = memory.ctypes.data
@@ -159,7 +159,7 @@ def test_unique_storage_takes_memory_from_outside() -> None:
     assert released == [address]
 
 
-def test_memory_from_outside_without_a_deleter() -> None:
+def test_memory_from_outside_without_a_deleter_is_not_freed() -> None:
     memory = np.arange(4, dtype=np.float32)
     tensor = at.empty((4,))
     tensor.storage().UniqueStorageShareExternalPointer(memory.ctypes.data, "float32", 16)
@@ -205,7 +205,7 @@ def test_too_little_memory_from_outside_is_safe() -> None:
             read()
 
 
-def test_a_storage_that_nobody_holds_is_not_unique() -> None:
+def test_a_storage_without_a_tensor_is_not_unique() -> None:
     storage = caffe2.empty((4,), "float32").storage()
     assert storage.use_count() == 0
     assert not storage.unique()

@@ -45,7 +45,7 @@ def test_a_tensor_impl_outlives_its_wrappers() -> None:
     assert kept.numpy().tolist() == [1.0, 2.0, 3.0]
 
 
-def test_the_undefined_singleton() -> None:
+def test_undefined_tensors_share_one_impl() -> None:
     undefined = c10.UndefinedTensorImpl.singleton()
     assert undefined is c10.UndefinedTensorImpl.singleton()
     assert isinstance(undefined, c10.TensorImpl)
@@ -54,7 +54,7 @@ def test_the_undefined_singleton() -> None:
     assert caffe2.Tensor((2, 3), "cpu").unsafeGetTensorImpl() is not undefined
 
 
-def test_undefined_tensors() -> None:
+def test_undefined_tensors_are_false_and_have_a_repr() -> None:
     tensor = caffe2.Tensor()
     assert not tensor
     assert not tensor.defined()

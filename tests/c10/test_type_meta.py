@@ -71,7 +71,7 @@ class Unregistered:
 
 
 @every_row
-def test_row(row: Row) -> None:
+def test_each_element_type_says_name_size_and_counterparts(row: Row) -> None:
     meta = getattr(c10, row.name)
     assert isinstance(meta, c10.TypeMeta)
     assert meta.name == row.name
@@ -105,7 +105,7 @@ def test_match_refuses_every_other_type(row: Row) -> None:
 
 
 @every_row
-def test_tensors_of_the_type(row: Row) -> None:
+def test_both_wrappers_hold_each_element_type(row: Row) -> None:
     for dtype in [row.name, row.numpy, getattr(c10, row.name)]:
         zeros = at.zeros((2, 3), dtype=dtype)
         assert zeros.dtype() == getattr(c10, row.name)
@@ -136,12 +136,12 @@ def test_sub_byte_types_of_dlpack_have_a_singleton(name: str) -> None:
 
 
 @pytest.mark.parametrize(("python_type", "name"), PYTHON_TYPES)
-def test_python_types(python_type: type, name: str) -> None:
+def test_python_types_name_element_types(python_type: type, name: str) -> None:
     assert c10.TypeMeta.Make(python_type) is getattr(c10, name)
     assert getattr(c10, name).Match(python_type) is True
 
 
-def test_equality_and_hash() -> None:
+def test_equal_types_have_equal_hashes() -> None:
     metas = [getattr(c10, row.name) for row in ROWS] + [c10.string, c10.tensor]
     assert len(set(metas)) == len(metas)
     assert c10.float32 == c10.TypeMeta.Make("float32")
@@ -154,7 +154,7 @@ def test_equality_and_hash() -> None:
     ["float32", "f4", torch.float32, np.float32, np.dtype("float32"), np.dtype("f4")],
     ids=repr,
 )
-def test_equal_to_what_make_takes(spelling: object) -> None:
+def test_a_type_equals_every_spelling_that_make_takes(spelling: object) -> None:
     for meta in (c10.float32, at.zeros(1).dtype, at.zeros(1).dtype()):
         assert (meta == spelling) is True
         assert (spelling == meta) is True
@@ -164,7 +164,7 @@ def test_equal_to_what_make_takes(spelling: object) -> None:
     assert (spelling == c10.float64) is False
 
 
-def test_equal_to_python_types_and_registered_classes() -> None:
+def test_types_equal_their_python_types_and_registered_classes() -> None:
     pairs = [
         (c10.bool, bool), (c10.int64, int), (c10.float64, float), (c10.complex128, complex),
         (c10.string, str), (c10.string, bytes), (c10.string, "string"), (c10.tensor, at.Tensor),
@@ -181,13 +181,13 @@ def test_equal_to_python_types_and_registered_classes() -> None:
 @pytest.mark.parametrize(
     "other", [None, 3, 1.5, "no_such_type", "", object(), [], torch.quint8, np.dtype("M8[s]")]
 )
-def test_unequal_to_what_make_refuses(other: object) -> None:
+def test_a_type_is_unequal_to_objects_that_make_refuses(other: object) -> None:
     assert (c10.float32 == other) is False
     assert (other == c10.float32) is False
     assert c10.float32 != other
 
 
-def test_the_hash_is_that_of_torch() -> None:
+def test_a_type_hashes_as_the_dtype_of_torch_does() -> None:
     code = """
 import torch
 from bridge import at, c10
@@ -234,7 +234,7 @@ assert [row for row in ROWS if row.torch is not None and hash(row) != hash(row.t
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.torch is not None], ids=str)
-def test_attributes_of_torch(row: Row) -> None:
+def test_types_have_the_attributes_of_torch_dtypes(row: Row) -> None:
     meta, theirs = getattr(c10, row.name), row.torch
     for name in ("is_floating_point", "is_complex", "is_signed", "itemsize"):
         assert getattr(meta, name) == getattr(theirs, name)
@@ -249,7 +249,7 @@ def test_attributes_of_torch(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.numpy is not None], ids=str)
-def test_attributes_of_numpy(row: Row) -> None:
+def test_types_have_the_attributes_of_numpy_dtypes(row: Row) -> None:
     meta, theirs = getattr(c10, row.name), np.dtype(row.numpy)
     for name in (
         "kind", "byteorder", "char", "str", "name", "itemsize", "alignment", "type", "num", "names",
@@ -259,7 +259,7 @@ def test_attributes_of_numpy(row: Row) -> None:
     assert meta.newbyteorder("<") == theirs.newbyteorder("<")
 
 
-def test_attributes_that_a_type_lacks() -> None:
+def test_attributes_that_a_type_lacks_are_an_attribute_error() -> None:
     undefined = caffe2.Tensor([2], "cpu").dtype
     for name in ("kind", "str", "no_such_attribute"):
         assert not hasattr(undefined, name)
@@ -315,7 +315,7 @@ def test_type_metas_are_immutable(attribute: str, value: object) -> None:
 
 
 @pytest.mark.parametrize("name", ["string", "tensor"])
-def test_types_that_are_not_plain(name: str) -> None:
+def test_string_and_tensor_types_have_no_counterparts(name: str) -> None:
     meta = getattr(c10, name)
     assert isinstance(meta, c10.TypeMeta)
     assert meta.name == name
@@ -326,7 +326,7 @@ def test_types_that_are_not_plain(name: str) -> None:
     assert c10.TypeMeta.Make(meta) is meta
 
 
-def test_undefined_type() -> None:
+def test_the_undefined_type_is_false_and_matches_no_other() -> None:
     undefined = caffe2.Tensor((2, 3), "cpu").dtype()
     assert isinstance(undefined, c10.TypeMeta)
     assert bool(undefined) is False
@@ -348,7 +348,7 @@ def test_string_elements_are_bytes() -> None:
     assert all(type(element) is bytes for element in tensor.data(str))
 
 
-def test_string_elements_refuse_what_is_no_string() -> None:
+def test_string_elements_refuse_values_that_are_not_strings() -> None:
     tensor = caffe2.Tensor((2,), "cpu")
     elements = tensor.mutable_data(c10.string)
     elements[0] = b"kept"
@@ -402,7 +402,7 @@ def test_two_threads_that_register_a_class_at_once_get_one_type() -> None:
     assert first is second is c10.TypeMeta.Make(cls)
 
 
-def test_elements_of_a_registered_class() -> None:
+def test_elements_of_a_registered_class_are_kept_as_objects() -> None:
     meta = c10.TypeMeta.Register(Registered)
     tensor = caffe2.Tensor((2,), "cpu")
     elements = tensor.mutable_data(meta)
@@ -422,13 +422,13 @@ def test_register_takes_classes_only(argument: object) -> None:
 
 
 @pytest.mark.parametrize("cls", [bool, int, float, str, bytes, np.float32, np.bool_, np.str_])
-def test_register_of_a_class_that_names_a_type_already(cls: type) -> None:
+def test_registering_a_class_that_names_a_type_returns_that_type(cls: type) -> None:
     named = c10.TypeMeta.Make(np.dtype(cls))
     assert c10.TypeMeta.Register(cls) is named
     assert c10.TypeMeta.Make(cls) is named
 
 
-def test_register_of_a_scalar_type_that_was_never_asked_for() -> None:
+def test_registering_an_unused_scalar_type_of_numpy_returns_its_type() -> None:
     code = """
 import ml_dtypes
 import numpy as np
@@ -483,7 +483,7 @@ class FailsAtTheThird:
         FailsAtTheThird.made -= 1
 
 
-def test_a_constructor_that_raises_half_way() -> None:
+def test_a_constructor_that_raises_half_way_leaves_the_tensor_as_it_was() -> None:
     meta = c10.TypeMeta.Register(FailsAtTheThird)
     tensor = caffe2.empty((2,), meta)
     kept = list(tensor.data())
@@ -500,7 +500,7 @@ def test_a_constructor_that_raises_half_way() -> None:
         assert FailsAtTheThird.made == 2
 
 
-def test_dlpacks_protocol_of_element_types_both_ways() -> None:
+def test_element_types_are_read_and_given_by_dlpacks_protocol() -> None:
     class Float16:
         def __dlpack_data_type__(self) -> tuple[int, int, int]:
             return (2, 16, 1)

@@ -57,7 +57,7 @@ UNARY = {
 @pytest.mark.parametrize(
     ("kind", "name"), [(k, n) for k, row in UNARY.items() for n in row.split()]
 )
-def test_functions_of_one_array(kind: str, name: str) -> None:
+def test_functions_of_one_array_give_what_numpy_gives(kind: str, name: str) -> None:
     values: dict[str, Any] = {
         "f": [np.asarray(SPECIAL, d) for d in ("f4", "f8")],
         "c": [np.asarray([1 + 2j, -0.5j, 2, 0], d) for d in ("c8", "c16")],
@@ -82,7 +82,7 @@ BINARY = {
 @pytest.mark.parametrize(
     ("kind", "name"), [(k, n) for k, row in BINARY.items() for n in row.split()]
 )
-def test_functions_of_two_arrays(kind: str, name: str) -> None:
+def test_functions_of_two_arrays_give_what_numpy_gives(kind: str, name: str) -> None:
     pairs: dict[str, Any] = {
         "f": [(A, A[0]), (A.astype("f4"), A), (A, A[0, 0].reshape(())), (A[:, :1], A[1])],
         "i": [
@@ -101,7 +101,7 @@ def test_functions_of_two_arrays(kind: str, name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "eq", "lt", "ge"]
 )
-def test_operators(name: str) -> None:
+def test_operators_give_what_numpy_gives(name: str) -> None:
     run = getattr(operator, name)
     for x, y in ((abs(A), abs(A[0])), (abs(A), 2.0), (2.0, abs(A))):
         expect_same(run(to_ours(x), to_ours(y)), run(x, y))
@@ -208,20 +208,22 @@ CASES: list[Case] = [
 
 
 @pytest.mark.parametrize(("call", "values"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_functions(call: Callable[..., Any], values: tuple[Any, ...]) -> None:
+def test_functions_with_other_arguments_give_what_numpy_gives(
+    call: Callable[..., Any], values: tuple[Any, ...]
+) -> None:
     theirs = np if hasattr(np, "cumulative_sum") else pytest.importorskip("array_api_compat").numpy
     expect_same(call(xp, *to_ours(values)), call(theirs, *values))
 
 
 @pytest.mark.parametrize("key", [0, -1, slice(None, None, -1), (0, 1), (..., 1), None, (None, 0)])
-def test_indexing(key: Any) -> None:
+def test_indexing_reads_and_writes_as_numpy_does(key: Any) -> None:
     expect_same(to_ours(A)[key], A[key])
     ours, theirs = to_ours(A), A.copy()
     ours[key] = theirs[key] = 9.0
     expect_same(ours, theirs)
 
 
-def test_indexing_by_arrays() -> None:
+def test_indexing_by_arrays_reads_as_numpy_does() -> None:
     expect_same(to_ours(A)[to_ours(TRUTH)], A[TRUTH])
     index = np.asarray([1, 0, 1])
     expect_same(to_ours(A)[to_ours(index), to_ours(index)], A[index, index])

@@ -58,17 +58,17 @@ ARRAY = (
 
 
 @pytest.mark.parametrize("page", NAMES)
-def test_has_the_names(page: str) -> None:
+def test_namespace_has_the_names_of_the_standard(page: str) -> None:
     assert [name for name in NAMES[page].split() if not hasattr(xp, name)] == []
 
 
 @pytest.mark.parametrize("extension", EXTENSIONS)
-def test_has_the_extensions(extension: str) -> None:
+def test_namespace_has_the_extensions_of_the_standard(extension: str) -> None:
     names = EXTENSIONS[extension].split()
     assert [name for name in names if not hasattr(getattr(xp, extension), name)] == []
 
 
-def test_arrays_have_the_names() -> None:
+def test_arrays_have_the_names_of_the_standard() -> None:
     x = xp.ones((1, 1))
     assert [name for name in ARRAY.split() if not hasattr(x, name)] == []
 
@@ -94,7 +94,7 @@ def test_signatures_have_the_names_of_the_standard() -> None:
 
 
 @pytest.mark.parametrize("version", [None, "2021.12", "2022.12", "2023.12", "2024.12"])
-def test_versions(version: str | None) -> None:
+def test_arrays_give_the_namespace_for_each_supported_version(version: str | None) -> None:
     assert xp.ones(1).__array_namespace__(api_version=version) is xp
     assert xp.__array_api_version__ == "2024.12"
 
@@ -108,24 +108,24 @@ def test_unknown_versions_are_refused(version: Any) -> None:
 class TestInfo:
     info = xp.__array_namespace_info__()
 
-    def test_capabilities(self) -> None:
+    def test_info_states_the_capabilities(self) -> None:
         assert self.info.capabilities()["boolean indexing"] is True
         assert self.info.capabilities()["data-dependent shapes"] is True
         assert xp.ones((1,) * 64).ndim == self.info.capabilities()["max dimensions"]
 
-    def test_devices(self) -> None:
+    def test_info_lists_the_devices(self) -> None:
         assert self.info.default_device() in self.info.devices()
         assert len(self.info.devices()) == 1 + torch.cuda.device_count()
         assert xp.empty(1).device == self.info.default_device()
 
-    def test_default_types(self) -> None:
+    def test_info_names_the_default_types(self) -> None:
         defaults = self.info.default_dtypes()
         assert defaults["real floating"] == xp.asarray(1.0).dtype == xp.zeros(1).dtype
         assert defaults["complex floating"] == xp.asarray(1j).dtype
         assert defaults["integral"] == xp.asarray(1).dtype == xp.arange(3).dtype
         assert defaults["indexing"] == xp.argsort(xp.ones(3)).dtype
 
-    def test_types(self) -> None:
+    def test_info_lists_the_types_of_a_kind_and_refuses_unknown_kinds(self) -> None:
         assert self.info.dtypes()["float32"] is xp.float32
         assert set(self.info.dtypes(kind="signed integer")) == {"int8", "int16", "int32", "int64"}
         assert set(self.info.dtypes(kind=("bool", "complex floating"))) == {
@@ -139,7 +139,7 @@ NAMES_OF_TYPES = NAMES["data types"].split()
 
 
 @pytest.mark.parametrize("a", NAMES_OF_TYPES)
-def test_promotion_is_that_of_the_standard(a: str) -> None:
+def test_types_promote_as_the_standard_says(a: str) -> None:
     """NumPy promotes as the standard where that has a rule, but for uint64 with signed integers."""
     for b in NAMES_OF_TYPES:
         kinds = {np.dtype(a).kind, np.dtype(b).kind}
@@ -172,7 +172,7 @@ def test_arrays_without_dimensions_promote_as_others() -> None:
     assert xp.concat([small, xp.reshape(wide, (1,))]).tolist() == [1, 2, 300]
 
 
-def test_kinds_of_types() -> None:
+def test_isdtype_knows_the_kinds_of_the_standard_and_refuses_others() -> None:
     assert xp.isdtype(xp.float32, "real floating")
     assert xp.isdtype(xp.int8, ("bool", "integral"))
     assert xp.isdtype(xp.int8, xp.int8)
@@ -183,7 +183,7 @@ def test_kinds_of_types() -> None:
         xp.isdtype(xp.int8, (("bool",),))
 
 
-def test_limits_of_types() -> None:
+def test_finfo_and_iinfo_give_the_limits_that_numpy_gives() -> None:
     for name in ("float32", "float64"):
         mine, numpy = xp.finfo(getattr(xp, name)), np.finfo(name)
         for field in ("bits", "eps", "max", "min", "smallest_normal"):
@@ -199,14 +199,14 @@ def test_limits_of_types() -> None:
 
 
 class TestAsarray:
-    def test_shares_what_has_memory(self) -> None:
+    def test_asarray_shares_the_memory_of_arrays_tensors_and_buffers(self) -> None:
         array, tensor = np.arange(3.0), torch.arange(3)
         for source in (array, tensor, at.arange(3), memoryview(array)):
             assert bridge.shares_memory(xp.asarray(source), source)
             assert bridge.shares_memory(xp.asarray(source, copy=False), source)
             assert not bridge.shares_memory(xp.asarray(source, copy=True), source)
 
-    def test_no_copy_where_one_is_needed(self) -> None:
+    def test_asarray_with_copy_false_refuses_where_a_copy_is_needed(self) -> None:
         for source in ([1, 2], 1.0):
             with pytest.raises(ValueError, match="copy=False"):
                 xp.asarray(source, copy=False)
@@ -214,12 +214,12 @@ class TestAsarray:
             with pytest.raises(ValueError, match="copy=False"):
                 xp.asarray(source, dtype=xp.int8, copy=False)
 
-    def test_nested_sequences_with_arrays_in_them(self) -> None:
+    def test_asarray_takes_nested_sequences_with_arrays_in_them(self) -> None:
         x = xp.asarray([xp.asarray(1.5), 2, np.float32(3.5)])
         assert x.tolist() == [1.5, 2, 3.5]
         assert xp.asarray(((1, 2), (3, 4))).shape == (2, 2)
 
-    def test_types(self) -> None:
+    def test_asarray_infers_the_type_or_takes_it(self) -> None:
         assert xp.asarray([True]).dtype == xp.bool
         assert xp.asarray([1, 2.5]).dtype == xp.float32
         assert xp.asarray([1], dtype=xp.complex128).dtype == xp.complex128
@@ -258,7 +258,7 @@ def test_sets_count_each_nan() -> None:
     assert xp.unique_values(xp.asarray([2j, 1, 2j])).shape == (2,)
 
 
-def test_moves_to_devices() -> None:
+def test_to_device_returns_the_array_if_it_is_there() -> None:
     x = xp.ones(2)
     assert x.to_device("cpu") is x
     assert x.to_device(x.device) is x
@@ -289,6 +289,6 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("call", "error"), [row[1:] for row in ERRORS], ids=[r[0] for r in ERRORS])
-def test_errors(call: Any, error: type[Exception]) -> None:
+def test_wrong_arguments_are_refused(call: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         call(xp.ones((2, 3)))
