@@ -21,8 +21,9 @@ def InitOpsLibrary(name: Any, trigger_lazy: bool = True) -> None:
     Caffe2 ignores such names too. The operators of Detectron's library are among those of the
     bridge. trigger_lazy has no effect.
 
-    Raises EnforceNotMet: `name` is another file. Operators in C++ are compiled for Caffe2's own memory
-    layout; write them as subclasses of ``caffe2.Operator``, or call the library through torch.
+    Raises EnforceNotMet: `name` is another file. Operators in C++ are compiled for Caffe2's own
+    memory layout; write them as subclasses of ``caffe2.Operator``, or call the library through
+    torch.
     Follows InitOpsLibrary, caffe2/python/dyndep.py, PyTorch 1.8.1.
 
     >>> from bridge.caffe2 import dyndep

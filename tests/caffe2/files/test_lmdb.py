@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bridge import c10
 from bridge.caffe2 import load_checkpoint, save_checkpoint, workspace
-from bridge.caffe2.files.lmdb import LMDBWriter
+from bridge.caffe2.files.lmdb import LMDBReader, LMDBWriter
 from tests.caffe2.files.test_minidb import GOLDEN, records
 from tests.caffe2.operators.control.test_files import load, run
 from tests.helpers.workspaces import refused
@@ -84,11 +85,92 @@ def test_what_is_no_database(tmp_path: Path) -> None:
 
 
 def test_package_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "lmdb", None)
     workspace.FeedBlob("x", np.float32([1]))
+    save_checkpoint(str(tmp_path / "x"), ["x"], "lmdb")
+    monkeypatch.setitem(sys.modules, "lmdb", None)
     with pytest.raises(RuntimeError) as caught:
-        save_checkpoint(str(tmp_path / "x"), ["x"], "lmdb")
+        save_checkpoint(str(tmp_path / "y"), ["x"], "lmdb")
     refused(caught.value, "pip install lmdb")
-    with pytest.raises(RuntimeError) as caught:
-        load_checkpoint(str(tmp_path / "x"), "lmdb")
-    refused(caught.value, "pip install lmdb")
+    workspace.ResetWorkspace()
+    assert load_checkpoint(str(tmp_path / "x"), "lmdb") == ["x"], "reading needs no package"
+
+
+def written(path: Path, items: dict[bytes, bytes]) -> None:
+    with lmdb.open(str(path), map_size=2**30) as env, env.begin(write=True) as transaction:
+        for key, value in items.items():
+            transaction.put(key, value)
+
+
+def read(path: Path) -> dict[bytes, bytes]:
+    with LMDBReader(str(path)) as db:
+        return {record.key: record.read() for record in db.records()}
+
+
+def test_trees_of_all_depths(tmp_path: Path) -> None:
+    """Records are those of the package: none, in one page, and in thousands; after changes, too."""
+    random = np.random.RandomState(0)
+    items: dict[bytes, bytes] = {}
+    for count in (0, 1, 50, 20000):
+        for _ in range(count):
+            key = random.bytes(random.randint(1, 60))
+            items[key] = random.bytes(
+                random.choice([0, 9, 300, 2000, 5000], p=[0.1, 0.6, 0.2, 0.05, 0.05])
+            )
+        written(tmp_path / "db", items)
+        found = read(tmp_path / "db")
+        assert found == items
+        assert list(found) == sorted(items)
+    with lmdb.open(str(tmp_path / "db"), map_size=2**30) as env:
+        for key in sorted(items)[::3]:
+            with env.begin(write=True) as transaction:
+                transaction.delete(key)
+            del items[key]
+            if len(items) < 19990:
+                break
+    assert read(tmp_path / "db") == items
+
+
+def test_any_number_of_readers_beside_the_script_itself(tmp_path: Path) -> None:
+    """The package opens a database once in a process; Caffe2 as often as it is asked to."""
+    written(tmp_path / "db", {b"a": b"1", b"b": b"2"})
+    with lmdb.open(str(tmp_path / "db")) as env:
+        readers = [LMDBReader(str(tmp_path / "db")) for _ in range(3)]
+        for reader in readers:
+            assert [record.key for record in reader.records()] == [b"a", b"b"]
+        with env.begin(write=True) as transaction:
+            transaction.put(b"c", b"3")
+        assert [record.key for record in readers[0].records()] == [b"a", b"b"]
+        assert list(read(tmp_path / "db")) == [b"a", b"b", b"c"]
+
+
+def test_databases_of_kinds_that_caffe2_does_not_write(tmp_path: Path) -> None:
+    with lmdb.open(str(tmp_path / "x"), max_dbs=1) as env:
+        inner = env.open_db(b"inner")
+        with env.begin(write=True, db=inner) as transaction:
+            transaction.put(b"a", b"1")
+    with pytest.raises(ValueError, match="key b'inner' has no value"):
+        read(tmp_path / "x")
+
+
+def test_damaged_files_are_refused_and_never_crash(tmp_path: Path) -> None:
+    random = np.random.RandomState(1)
+    items = {b"%04d" % i: random.bytes(random.randint(3000)) for i in range(200)}
+    written(tmp_path / "db", items)
+    whole = (tmp_path / "db" / "data.mdb").read_bytes()
+    refusals = 0
+    for _ in range(400):
+        damaged = bytearray(
+            whole[: random.randint(1, len(whole))] if random.rand() < 0.2 else whole
+        )
+        for _ in range(random.randint(1, 20)):
+            # The first pages, and the heads of others.
+            page = random.choice([0, 1, random.randint(len(whole) // 4096)])
+            damaged[(page * 4096 + random.randint(160)) % len(damaged)] = random.choice(
+                [0, 1, 2, 255]
+            )
+        (tmp_path / "damaged").write_bytes(damaged)
+        try:
+            read(tmp_path / "damaged")
+        except c10.EnforceNotMet:
+            refusals += 1
+    assert refusals > 100

@@ -61,6 +61,6 @@ def test_means_of_bins_and_their_gradients() -> None:
 def test_refused(args: dict[str, float]) -> None:
     workspace.FeedBlob("x", np.zeros((2, 18, 8, 9), np.float32))
     workspace.FeedBlob("rois", np.float32(ROIS))
+    op = core.CreateOperator("PSRoIPool", ["x", "rois"], ["y", "c"], **{**ARGS, **args})
     with pytest.raises(RuntimeError, match="requires"):
-        op = core.CreateOperator("PSRoIPool", ["x", "rois"], ["y", "c"], **{**ARGS, **args})
         workspace.RunOperatorOnce(op)

@@ -125,3 +125,18 @@ def test_records_come_out_of_queues() -> None:
         labels(batch_size=1)
     with pytest.raises(c10.EnforceNotMet, match="no blob"):
         run_operator("CreateBlobsQueueDB", ["queue"], ["other"], value_blob_index=1)
+
+
+def test_two_readers_of_one_lmdb_that_the_script_has_open(tmp_path: Path) -> None:
+    """As nets for training and for validation have them, beside a script that counts records."""
+    lmdb = pytest.importorskip("lmdb")
+    path = str(tmp_path / "db")
+    with open_writer("lmdb", path) as db:
+        for i in range(5):
+            db.put(b"%d" % i, record(i))
+    with lmdb.open(path, readonly=True) as env:
+        assert env.stat()["entries"] == 5
+        for name in ("other", "reader", "reader"):  # the last again, as a cell of a notebook
+            run_operator("CreateDB", [], [name], db=path, db_type="lmdb")
+        assert labels(batch_size=3) == [0, 1, 2]
+    assert labels(batch_size=3) == [3, 4, 0]
