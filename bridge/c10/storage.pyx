@@ -69,8 +69,11 @@ cdef void set_borrow_hooks(storage_hook check, storage_hook retain, lead_hook le
     _lead_of_lent = lead
 
 
+# trashcan: an owner may be a view of another tensor, whose owner is one of a third, and so on; from
+# some depth on CPython frees them one after the other, so that the C stack is enough.
 @cython.final
 @cython.freelist(64)
+@cython.trashcan(True)
 cdef class Storage:
     """Memory on one device and its element type, shared by one or more tensors.
 

@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pickle import PickleBuffer
 from typing import Any
 
 import numpy as np
@@ -220,6 +221,43 @@ def test_cycles_that_live_are_left_alone() -> None:
     others = [torch.full((6,), 7.0) for _ in range(16)]
     assert out.tolist() == [0, 1, 2, 3, 4, 5]
     assert len(others) == 16
+
+
+class Offers:
+    """An owner whose memory is that of another tensor, by one of its doors."""
+
+    def __init__(self, x: at.Tensor) -> None:
+        self.x = x
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self.x)
+
+
+# Ways out of a tensor and back, each of which may keep the tensor that it began with.
+ROUND_TRIPS: dict[str, Callable[[at.Tensor], Any]] = {
+    "memoryview": memoryview,
+    "array of a memoryview": lambda x: np.asarray(memoryview(x)),
+    "numpy.asarray": np.asarray,
+    "numpy.frombuffer": lambda x: np.frombuffer(x, dtype="f4"),
+    "numpy": bridge.to_numpy,
+    "an object with __array__": Offers,
+    "pickle's buffer": PickleBuffer,
+    "torch": lambda x: bridge.to_torch(x).detach(),
+    "torch.frombuffer": lambda x: torch.frombuffer(x, dtype=torch.float32),
+    "capsule": lambda x: x.__dlpack__(),
+    "part": lambda x: x[:],
+}
+
+
+@pytest.mark.parametrize("way", ROUND_TRIPS)
+@isolated
+def test_a_long_chain_of_views_is_freed_without_overflowing_the_stack(way: str) -> None:
+    x = at.ones(3)
+    for _ in range(100_000):
+        x = bridge.from_dlpack(ROUND_TRIPS[way](x))
+    assert x.tolist() == [1, 1, 1]
+    del x
+    gc.collect()
 
 
 def in_threads(*works: Callable[[], Any]) -> None:
