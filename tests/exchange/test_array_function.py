@@ -58,7 +58,7 @@ def same(found: Any, expected: Any) -> bool:
 
 @pytest.mark.parametrize("make", [bridge.asarray, lambda x: bridge.convert(x, "caffe2")])
 @pytest.mark.parametrize("name", CALLS)
-def test_functions_give_what_numpy_gives(name: str, make: Callable[[Any], Any]) -> None:
+def test_functions_give_the_results_of_numpy(name: str, make: Callable[[Any], Any]) -> None:
     assert same(CALLS[name](make(VALUES)), CALLS[name](VALUES))
 
 
@@ -79,14 +79,14 @@ def test_read_only_memory_is_not_written() -> None:
     assert x.tolist() == [97, 98, 99]
 
 
-def test_what_numpy_cannot_hold_is_left_to_it() -> None:
+def test_an_undefined_tensor_is_refused_by_functions_of_numpy() -> None:
     x = caffe2.Tensor()
     with pytest.raises(RuntimeError, match="undefined"):
         np.sort(x)
 
 
 @pytest.mark.cuda
-def test_memory_of_a_device() -> None:
+def test_memory_of_a_device_is_refused_by_functions_that_read_it() -> None:
     x = at.ones(2, 3, device="cuda")
     assert np.shape(x) == (2, 3)
     with pytest.raises(BufferError, match=r"cpu\(\)"):
@@ -118,13 +118,13 @@ class TestUfuncs:
         assert np.abs(x, out=array) is array
         assert array.sum() == 4
 
-    def test_at_writes(self) -> None:
+    def test_ufunc_at_writes_the_tensor(self) -> None:
         x = at.zeros(3)
         np.add.at(x, [0, 0, 2], 1)
         np.add.at(x, at.tensor([1]), at.tensor([5.0]))
         assert x.tolist() == [2, 5, 1]
 
-    def test_methods_of_ufuncs(self) -> None:
+    def test_methods_of_ufuncs_take_tensors(self) -> None:
         x = at.tensor([[1.0, 2.0], [3.0, 4.0]])
         assert np.add.reduce(x, axis=1).tolist() == [3, 7]
         assert np.multiply.accumulate(x[0]).tolist() == [1, 2]

@@ -28,7 +28,7 @@ def base() -> np.ndarray:
 
 
 @pytest.mark.parametrize("element", IN_BUFFERS, ids=str)
-def test_every_element_type(element: ElementType) -> None:
+def test_every_element_type_is_shared(element: ElementType) -> None:
     data = element.sample_bytes(6)
     array = np.frombuffer(bytearray(data), element.numpy).reshape(2, 3)
     x = bridge.from_dlpack(Interface(array))
@@ -39,13 +39,13 @@ def test_every_element_type(element: ElementType) -> None:
 @pytest.mark.parametrize(
     "array", [base().T, base()[::-1], base()[:, ::2], base()[1:1], np.array(2.5, np.float32)]
 )
-def test_every_layout(array: np.ndarray) -> None:
+def test_every_layout_is_shared(array: np.ndarray) -> None:
     x = bridge.from_dlpack(Interface(array))
     strides = [stride // 4 for stride in array.strides]
     check_tensor(x, array.shape, strides=strides, address=array.ctypes.data, data=array.tobytes())
 
 
-def test_read_only() -> None:
+def test_read_only_memory_stays_read_only() -> None:
     array = base()
     array.flags.writeable = False
     x = bridge.from_dlpack(Interface(array))
@@ -66,14 +66,14 @@ def test_the_object_is_held() -> None:
     assert alive() is None
 
 
-def test_foreign_byte_order() -> None:
+def test_foreign_byte_order_is_copied() -> None:
     array = base().astype(">f4")
     assert bridge.from_dlpack(Interface(array)).tolist() == base().tolist()
     with pytest.raises(BufferError):
         bridge.from_dlpack(Interface(array), copy=False)
 
 
-def test_a_buffer_as_data() -> None:
+def test_a_buffer_serves_as_data() -> None:
     data = bytearray(base().tobytes())
     holder = Interface(base(), data=data)
     assert bridge.from_dlpack(holder).tolist() == base().tolist()
@@ -114,14 +114,14 @@ BROKEN: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", BROKEN)
 @isolated
-def test_broken_interfaces(name: str) -> None:
+def test_broken_interfaces_are_refused(name: str) -> None:
     with pytest.raises((BufferError, TypeError)):
         bridge.from_dlpack(Interface(base(), **BROKEN[name]))
 
 
 @pytest.mark.parametrize("missing", ["shape", "typestr"])
 @isolated
-def test_missing_entries(missing: str) -> None:
+def test_missing_entries_are_refused(missing: str) -> None:
     holder = Interface(base())
     del holder.__array_interface__[missing]
     with pytest.raises((BufferError, TypeError)):
@@ -130,7 +130,7 @@ def test_missing_entries(missing: str) -> None:
 
 @pytest.mark.parametrize("wrong", [None, 5, "text", [], ()], ids=repr)
 @isolated
-def test_interfaces_that_are_none(wrong: Any) -> None:
+def test_interfaces_that_are_not_dictionaries_are_refused(wrong: Any) -> None:
     holder = Interface(base())
     holder.__array_interface__ = wrong
     with pytest.raises((BufferError, TypeError)):
@@ -158,7 +158,7 @@ def test_no_elements_need_no_memory(data: Any) -> None:
     ids=repr,
 )
 @isolated
-def test_data_of_no_elements_that_is_none(data: Any) -> None:
+def test_data_without_an_address_is_refused_for_no_elements_too(data: Any) -> None:
     with pytest.raises(BufferError, match="describes no array"):
         bridge.from_dlpack(Interface(base(), shape=(0, 3), data=data))
 
@@ -183,21 +183,21 @@ class CudaInterface:
     ids=str,
 )
 @isolated
-def test_broken_cuda_interfaces(fields: dict[str, Any]) -> None:
+def test_broken_cuda_interfaces_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises((BufferError, TypeError)):
         bridge.from_dlpack(CudaInterface(**fields))
 
 
 @pytest.mark.parametrize("typestr", ["<f16", "<c32", ">f4", "<M8[s]", "|S2", "|V4"])
 @isolated
-def test_cuda_interfaces_of_other_elements(typestr: str) -> None:
+def test_cuda_interfaces_of_other_elements_are_refused(typestr: str) -> None:
     with pytest.raises(BufferError, match="not a native numeric type"):
         bridge.from_dlpack(CudaInterface(typestr=typestr))
 
 
 @pytest.mark.parametrize("on", ["class", "property", "object"])
 @isolated
-def test_a_cuda_interface_that_is_none(on: str) -> None:
+def test_a_cuda_interface_of_none_is_passed_over(on: str) -> None:
     """The object has no CUDA memory: the doors behind it are tried, and this one not again."""
     name = "__cuda_array_interface__"
     value = property(lambda self: None) if on == "property" else None
@@ -212,7 +212,7 @@ def test_a_cuda_interface_that_is_none(on: str) -> None:
 
 @pytest.mark.parametrize("name", ["__array_interface__", "__cuda_array_interface__"])
 @pytest.mark.parametrize("error", [RuntimeError, KeyError, OSError, ValueError])
-def test_interfaces_that_raise(name: str, error: type[Exception]) -> None:
+def test_an_error_of_an_interface_is_passed_on(name: str, error: type[Exception]) -> None:
     def raising(self: Any) -> Any:
         raise error("the grounds of the object")
 

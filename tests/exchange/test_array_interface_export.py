@@ -22,7 +22,7 @@ class Reader:
 
 
 @pytest.mark.parametrize("name", ["bool", "int8", "uint16", "int64", "float16", "complex128"])
-def test_numbers(name: str) -> None:
+def test_every_element_type_is_read_at_its_address(name: str) -> None:
     x = at.ones(2, 3, dtype=name)
     array = np.asarray(Reader(x))
     assert (array.dtype.name, array.shape) == (name, (2, 3))
@@ -31,7 +31,7 @@ def test_numbers(name: str) -> None:
     assert x[0, 0].item() == 0
 
 
-def test_the_fields() -> None:
+def test_the_interface_has_the_fields_of_version_3() -> None:
     x = at.zeros(2, 3)
     assert x.__array_interface__ == {
         "data": (x.data_ptr(), False),
@@ -44,12 +44,12 @@ def test_the_fields() -> None:
     assert caffe2.Tensor([2], [1, 2]).__array_interface__["shape"] == (2,)
 
 
-def test_read_only_memory() -> None:
+def test_read_only_memory_is_exported_read_only() -> None:
     array = np.asarray(Reader(bridge.from_dlpack(b"abc")))
     assert not array.flags.writeable
 
 
-def test_negative_strides() -> None:
+def test_negative_strides_are_exported() -> None:
     x = bridge.from_dlpack(np.arange(4)[::-1])
     assert np.asarray(Reader(x)).tolist() == [3, 2, 1, 0]
 
@@ -65,7 +65,7 @@ def test_negative_strides() -> None:
     ],
     ids=repr,
 )
-def test_what_has_no_interface(x: Any) -> None:
+def test_tensors_without_memory_for_numpy_have_no_interface(x: Any) -> None:
     assert not hasattr(x, "__array_interface__")
 
 
@@ -83,7 +83,7 @@ def test_the_memory_stays_though_the_tensor_gets_other_memory() -> None:
     assert (array == np.arange(1000)).all()
 
 
-def test_it_is_audited() -> None:
+def test_reading_the_interface_is_audited() -> None:
     x = at.zeros(3)
     with bridge.audit() as log:
         assert x.__array_interface__["version"] == 3

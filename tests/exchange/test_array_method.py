@@ -38,7 +38,7 @@ class Failing:
 
 
 @pytest.mark.parametrize("copy", [None, False])
-def test_memory_is_shared(copy: bool | None) -> None:
+def test_memory_of_the_returned_array_is_shared(copy: bool | None) -> None:
     held = np.arange(3.0)
     x = bridge.asarray(Column(held), copy=copy)
     assert x.data_ptr() == held.ctypes.data
@@ -46,7 +46,7 @@ def test_memory_is_shared(copy: bool | None) -> None:
 
 
 @pytest.mark.parametrize("copy", [None, False, True])
-def test_a_method_of_the_object_alone(copy: bool | None) -> None:
+def test_a_method_of_the_object_alone_is_called(copy: bool | None) -> None:
     """Which NumPy takes as well as one of the class."""
     held = np.arange(3.0)
     x = type("Loaded", (), {})()
@@ -56,14 +56,14 @@ def test_a_method_of_the_object_alone(copy: bool | None) -> None:
     assert (found.data_ptr() == held.ctypes.data) is not bool(copy)
 
 
-def test_copies_are_copies() -> None:
+def test_copy_true_and_a_cast_copy() -> None:
     held = np.arange(3.0)
     x = bridge.asarray(Column(held), copy=True)
     assert x.data_ptr() != held.ctypes.data
     assert bridge.asarray(Column(held), dtype="float32").tolist() == [0, 1, 2]
 
 
-def test_what_is_computed() -> None:
+def test_an_array_that_is_computed_anew_is_refused_with_copy_false() -> None:
     assert bridge.asarray(Computed()).tolist() == [0, 1, 2]
     with pytest.raises(BufferError, match="computed anew"):
         bridge.asarray(Computed(), copy=False)

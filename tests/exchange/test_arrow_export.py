@@ -72,7 +72,7 @@ def test_dimensions_are_a_tensor_of_pyarrow(shape: tuple[int, ...]) -> None:
         assert bridge.from_dlpack(array).tolist() == x.tolist()
 
 
-def test_the_type_that_a_consumer_asks_for() -> None:
+def test_a_consumer_gets_the_type_that_it_asks_for_if_the_values_fit() -> None:
     pa = pytest.importorskip("pyarrow")
     x = at.arange(4)
     with bridge.audit() as log:
@@ -96,7 +96,7 @@ def test_the_type_that_a_consumer_asks_for() -> None:
         x.__arrow_c_array__(5)  # type: ignore[arg-type]
 
 
-def test_a_tensor_of_caffe2() -> None:
+def test_a_tensor_of_caffe2_keeps_its_exported_values_after_a_resize() -> None:
     pa = pytest.importorskip("pyarrow")
     x = caffe2.Tensor([2, 2], [1, 2, 3, 4])
     array = pa.array(x)
@@ -119,7 +119,7 @@ def test_booleans_are_packed_into_a_copy(shape: tuple[int, ...]) -> None:
             x.__arrow_c_array__()
 
 
-def test_audit_records_what_is_shared() -> None:
+def test_an_audit_records_exports_as_shared() -> None:
     x = at.arange(3)
     with bridge.audit() as log:
         x.__arrow_c_array__()
@@ -142,7 +142,9 @@ def test_audit_records_what_is_shared() -> None:
         (lambda: at.zeros(0, 2**16, 2**15), "at most"),
     ],
 )
-def test_what_arrow_lacks(make: Callable[[], Any], match: str | None) -> None:
+def test_types_and_layouts_that_arrow_lacks_are_refused(
+    make: Callable[[], Any], match: str | None
+) -> None:
     x = make()
     for call in (x.__arrow_c_schema__, x.__arrow_c_array__, x.__arrow_c_device_array__):
         if match is None:
@@ -194,7 +196,7 @@ def test_a_child_outlives_its_parent() -> None:
     assert memory() is None
 
 
-def test_release_in_another_thread() -> None:
+def test_another_thread_may_release_the_export() -> None:
     x, memory = owned()
     taken = taken_array(x.__arrow_c_array__()[1])
     del x
@@ -204,7 +206,7 @@ def test_release_in_another_thread() -> None:
     assert memory() is None
 
 
-def test_the_structures() -> None:
+def test_the_structures_describe_a_matrix_as_lists_of_one_size() -> None:
     x = at.arange(6).view(2, 3)
     schema_capsule, array_capsule = x.__arrow_c_array__(None)
     schema = ArrowSchema.from_address(pointer(schema_capsule, b"arrow_schema"))
@@ -219,7 +221,7 @@ def test_the_structures() -> None:
     assert only is not None
 
 
-def test_device_arrays_on_the_host() -> None:
+def test_device_arrays_of_host_memory_say_the_host() -> None:
     x = at.arange(3)
     _, capsule = x.__arrow_c_device_array__(None, later_option=None)
     found = ArrowDeviceArray.from_address(pointer(capsule, b"arrow_device_array"))
@@ -247,7 +249,7 @@ def test_read_only_memory_is_shared() -> None:
 
 
 @pytest.mark.parametrize("name", ["polars", "nanoarrow"])
-def test_other_libraries(name: str) -> None:
+def test_polars_and_nanoarrow_share_the_memory(name: str) -> None:
     library = pytest.importorskip(name)
     x = at.arange(4)
     made = library.Series(x) if name == "polars" else library.c_array(x)
@@ -258,7 +260,7 @@ def test_other_libraries(name: str) -> None:
 
 
 @pytest.mark.cuda
-def test_device_arrays_on_cuda() -> None:
+def test_device_arrays_of_cuda_memory_say_the_device() -> None:
     x = at.arange(6, device="cuda").view(2, 3)
     with pytest.raises(BufferError, match="__arrow_c_device_array__"):
         x.__arrow_c_array__()

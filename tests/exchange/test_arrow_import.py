@@ -96,7 +96,7 @@ def test_a_structure_is_imported_once() -> None:
     assert x.tolist() == INTS.tolist()
 
 
-def test_what_is_refused_is_released() -> None:
+def test_a_refused_array_is_released() -> None:
     producer = ints(n_buffers=3)
     with pytest.raises(BufferError, match="3 buffers"):
         bridge.from_dlpack(producer)
@@ -117,7 +117,7 @@ def test_misaligned_numbers_are_copied() -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1, 7, 9])
-def test_bits_are_copied(first: int) -> None:
+def test_bits_are_copied_to_one_byte_each(first: int) -> None:
     values = np.arange(80) % 3 == 0
     bits = np.packbits(values, bitorder="little")
 
@@ -175,7 +175,7 @@ def test_nulls_outside_of_the_elements_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("rows", [[0, 1], [1]])
-def test_nulls_in_lists(rows: list[int]) -> None:
+def test_nulls_in_lists_are_refused_where_they_are_read(rows: list[int]) -> None:
     bits = np.packbits([1, 0, 1, 1, 1, 1, 0, 0], bitorder="little")
     child = array(6, bits, INTS, null_count=1)
     producer = lists(3, len(rows), child, offset=rows[0])
@@ -186,7 +186,7 @@ def test_nulls_in_lists(rows: list[int]) -> None:
         bridge.from_dlpack(producer)
 
 
-def test_the_null_type() -> None:
+def test_an_array_of_nulls_is_refused() -> None:
     with pytest.raises(BufferError, match="has 3 nulls"):
         bridge.from_dlpack(Producer(schema(b"n"), array(3)))
     with pytest.raises(BufferError, match="type null"):
@@ -202,7 +202,7 @@ def test_lists_of_one_size_are_dimensions() -> None:
     assert x.data_ptr() == INTS[4:].ctypes.data
 
 
-def test_lists_in_lists() -> None:
+def test_lists_in_lists_are_read_with_all_their_offsets() -> None:
     inner = array(5, None, children=[array(12, None, INTS, offset=2)], offset=1)
     producer = Producer(
         schema(b"+w:2", schema(b"+w:2", schema(b"i"))),
@@ -213,12 +213,12 @@ def test_lists_in_lists() -> None:
     assert bridge.from_dlpack(producer).tolist() == expected.tolist()
 
 
-def test_lists_of_nothing() -> None:
+def test_lists_of_nothing_keep_their_number_of_rows() -> None:
     producer = lists(0, 3, array(0, None, None))
     assert bridge.from_dlpack(producer).shape == (3, 0)
 
 
-def test_fixed_shape_tensors() -> None:
+def test_fixed_shape_tensors_have_their_shape_and_permutation() -> None:
     x = bridge.from_dlpack(tensors(b'{"shape": [2, 3]}'), copy=False)
     assert x.tolist() == INTS.reshape(2, 2, 3).tolist()
     x = bridge.from_dlpack(tensors(b'{"shape":[2,3],"permutation":[1,0]}'), copy=False)
@@ -240,7 +240,7 @@ def test_fixed_shape_tensors() -> None:
         *(b"[" * 100_000, b'{"shape": [99999999999999999999999]}', b'{"shape": [6, null]}'),
     ],
 )
-def test_descriptions_of_no_tensor(description: bytes) -> None:
+def test_wrong_descriptions_of_fixed_shape_tensors_are_refused(description: bytes) -> None:
     with pytest.raises(BufferError, match="fixed_shape_tensor"):
         bridge.from_dlpack(tensors(description))
 
@@ -276,7 +276,7 @@ def test_columns_of_one_type_are_copied_into_rows() -> None:
         bridge.from_dlpack(table(), copy=False)
 
 
-def test_columns_of_several_types_become_what_numpy_makes_of_them() -> None:
+def test_columns_of_several_types_get_the_type_that_numpy_promotes_to() -> None:
     x = bridge.from_dlpack(table(np.arange(12.0) / 2, b"g"))
     assert x.dtype().name == "float64"
     assert x.tolist() == [[i, i / 2] for i in range(12)]
@@ -288,7 +288,7 @@ def test_one_column_is_shared() -> None:
     assert (x.shape, x.data_ptr()) == ((12, 1), INTS.ctypes.data)
 
 
-def test_structures_that_are_no_table() -> None:
+def test_structures_outside_a_stream_are_refused() -> None:
     found = table()
     with pytest.raises(BufferError, match="structures"):
         bridge.from_dlpack(Producer(found.schema, found.array))
@@ -312,7 +312,9 @@ def test_structures_that_are_no_table() -> None:
         ),
     ],
 )
-def test_tables_that_are_refused(make: Callable[[], Table], match: str) -> None:
+def test_tables_with_unfit_columns_are_refused_and_released(
+    make: Callable[[], Table], match: str
+) -> None:
     producer = make()
     with pytest.raises(BufferError, match=match):
         bridge.from_dlpack(producer)
@@ -337,7 +339,7 @@ def test_tables_that_are_refused(make: Callable[[], Table], match: str) -> None:
         *((b"+w:99999999999999999999", "size"), (b"+w:2147483648", "size"), (b"+wide", "size")),
     ],
 )
-def test_formats_that_are_refused(kind: bytes, match: str) -> None:
+def test_unfit_formats_are_refused_and_released(kind: bytes, match: str) -> None:
     producer = Producer(schema(kind), array(1, None, INTS))
     with pytest.raises(BufferError, match=match):
         bridge.from_dlpack(producer)
@@ -429,7 +431,7 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_structures(name: str) -> None:
+def test_broken_structures_are_refused_and_released(name: str) -> None:
     make, match = BROKEN[name]
     producer = make()
     with pytest.raises(BufferError, match=match):
@@ -438,7 +440,7 @@ def test_broken_structures(name: str) -> None:
     assert producer.array.releases == moved
 
 
-def test_a_schema_that_is_its_own_child() -> None:
+def test_a_schema_that_is_its_own_child_is_refused() -> None:
     own = schema(b"+w:1", None)
     own.set("children", [own])
     producer = Producer(own, array(1, None))
@@ -447,7 +449,7 @@ def test_a_schema_that_is_its_own_child() -> None:
 
 
 @pytest.mark.parametrize("text", [b"\xff\xff\xff\xff", b"\1\0\0\0\xff\xff\xff\xff"])
-def test_metadata_that_is_broken(text: bytes) -> None:
+def test_broken_metadata_is_refused(text: bytes) -> None:
     with pytest.raises(BufferError, match="metadata"):
         bridge.from_dlpack(lists(2, 1, metadata=text + bytes(8)))
 
@@ -458,7 +460,7 @@ def test_metadata_that_is_broken(text: bytes) -> None:
 @pytest.mark.parametrize(
     "result", [None, (), (1, 2), (1, 2, 3), "ab", ([], []), (None, None)], ids=str
 )
-def test_results_that_are_no_capsules(result: Any) -> None:
+def test_results_that_are_not_capsules_are_refused(result: Any) -> None:
     made = type("Odd", (), {"__arrow_c_array__": lambda self: result})()
     with pytest.raises(BufferError, match="Odd"):
         bridge.from_dlpack(made)
@@ -467,7 +469,7 @@ def test_results_that_are_no_capsules(result: Any) -> None:
         bridge.from_dlpack(made)
 
 
-def test_methods_of_an_object_alone() -> None:
+def test_methods_of_the_object_alone_are_called() -> None:
     producer = ints()
     held = SimpleNamespace(__arrow_c_array__=producer.__arrow_c_array__)
     assert bridge.from_dlpack(held).tolist() == INTS.tolist()
@@ -487,7 +489,7 @@ def test_capsules_of_other_names(names: tuple[bytes, bytes]) -> None:
 @pytest.mark.parametrize(
     "name", ["__arrow_c_array__", "__arrow_c_device_array__", "__arrow_c_stream__"]
 )
-def test_methods_that_raise(name: str) -> None:
+def test_an_error_of_a_method_names_the_method(name: str) -> None:
     def fail(self: Any) -> None:
         raise ValueError("out of order")
 
@@ -495,7 +497,7 @@ def test_methods_that_raise(name: str) -> None:
         bridge.from_dlpack(type("Odd", (), {name: fail})())
 
 
-def test_device_arrays_of_the_host() -> None:
+def test_device_arrays_of_the_host_are_shared() -> None:
     for index in (-1, 0):
         producer = DeviceProducer(
             schema(b"i"), array(12, None, INTS), device_type=1, device_id=index
@@ -507,7 +509,7 @@ def test_device_arrays_of_the_host() -> None:
 
 
 @pytest.mark.parametrize(("kind", "index"), [(0, 0), (99, 0), (-5, 0), (1, -2), (2, 2**40)])
-def test_device_arrays_of_no_device(kind: int, index: int) -> None:
+def test_device_arrays_of_an_unknown_device_are_refused_and_released(kind: int, index: int) -> None:
     producer = DeviceProducer(
         schema(b"i"), array(12, None, INTS), device_type=kind, device_id=index
     )
@@ -523,7 +525,7 @@ def chunk(start: int, length: int) -> Struct:
     return array(length, None, INTS, offset=start)
 
 
-def test_a_stream_of_one_chunk() -> None:
+def test_a_stream_of_one_chunk_is_shared() -> None:
     producer = StreamProducer(schema(b"i"), [chunk(0, 0), chunk(2, 3), chunk(0, 0)])
     held = producer.chunks[1]
     x = bridge.from_dlpack(producer, copy=False)
@@ -534,14 +536,14 @@ def test_a_stream_of_one_chunk() -> None:
 
 
 @pytest.mark.parametrize("chunks", [0, 1, 3])
-def test_a_stream_without_elements(chunks: int) -> None:
+def test_a_stream_without_elements_keeps_its_row_sizes(chunks: int) -> None:
     producer = StreamProducer(schema(b"+w:2", schema(b"i")), [])
     producer.chunks = [array(0, None, children=[array(0, None, None)]) for _ in range(chunks)]
     assert bridge.from_dlpack(producer).shape == (0, 2)
     assert producer.stream.releases == 1
 
 
-def test_a_stream_of_two_chunks() -> None:
+def test_a_stream_of_two_chunks_is_refused_without_reading_further() -> None:
     chunks = [chunk(0, 1), chunk(1, 1), chunk(2, 1)]
     producer = StreamProducer(schema(b"i"), chunks)
     with pytest.raises(BufferError, match=r"combine_chunks\(\).*rechunk\(\)"):
@@ -550,7 +552,7 @@ def test_a_stream_of_two_chunks() -> None:
     assert producer.stream.releases == 1
 
 
-def test_a_stream_that_fails() -> None:
+def test_an_error_of_a_stream_is_passed_on() -> None:
     producer = StreamProducer(schema(b"i"), [], status=5)
     with pytest.raises(BufferError, match="no more"):
         bridge.from_dlpack(producer)
@@ -562,7 +564,7 @@ def test_a_stream_that_fails() -> None:
 
 
 @pytest.mark.parametrize("name", ["get_schema", "get_next"])
-def test_a_stream_without_a_function(name: str) -> None:
+def test_a_stream_without_a_function_is_refused(name: str) -> None:
     producer = StreamProducer(schema(b"i"), [chunk(0, 1)])
     field = dict(type(producer.stream.value)._fields_)[name]
     setattr(producer.stream.value, name, field())
@@ -571,7 +573,7 @@ def test_a_stream_without_a_function(name: str) -> None:
     assert producer.stream.releases == 1
 
 
-def test_a_stream_without_a_schema() -> None:
+def test_a_stream_without_a_schema_is_refused() -> None:
     producer = StreamProducer(schema(b"i", release=False), [chunk(0, 1)])
     with pytest.raises(BufferError, match="no schema"):
         bridge.from_dlpack(producer)

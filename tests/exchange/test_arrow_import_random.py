@@ -130,7 +130,7 @@ class Maker:
 
 @pytest.mark.parametrize("seed", range(4))
 @isolated
-def test_random_structures(seed: int) -> None:
+def test_random_structures_are_read_or_refused_and_released_once(seed: int) -> None:
     tensors = 0
     for case in range(200):
         maker = Maker(1000 * seed + case)

@@ -29,14 +29,14 @@ def check_shared(x: Any, where: int, values: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["Int8", "UInt16", "Int64", "Float32", "Float64"])
-def test_series_of_polars(name: str) -> None:
+def test_series_of_polars_are_shared(name: str) -> None:
     pl = pytest.importorskip("polars")
     series = pl.Series([1, 2, 3, 4], dtype=getattr(pl, name))
     check_shared(series, address(series), [1, 2, 3, 4])
     check_shared(series[1:3], address(series[1:3]), [2, 3])
 
 
-def test_other_types_of_polars() -> None:
+def test_other_types_of_polars_are_copied_or_refused_with_a_reason() -> None:
     pl = pytest.importorskip("polars")
     nested = pl.Series([[[1, 2], [3, 4]], [[5, 6], [7, 8]]], dtype=pl.Array(pl.Int16, (2, 2)))
     assert bridge.from_dlpack(nested, copy=False).tolist() == nested.to_list()
@@ -61,7 +61,7 @@ def test_other_types_of_polars() -> None:
             bridge.from_dlpack(series)
 
 
-def test_frames_of_polars() -> None:
+def test_frames_of_polars_are_copied_unless_they_have_one_column() -> None:
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({"a": [1, 2], "b": [3, 4]})
     with bridge.audit() as log:
@@ -72,7 +72,7 @@ def test_frames_of_polars() -> None:
     assert bridge.from_dlpack(frame.select("a"), copy=False).tolist() == [[1], [2]]
 
 
-def test_nanoarrow() -> None:
+def test_arrays_of_nanoarrow_are_shared() -> None:
     na = pytest.importorskip("nanoarrow")
     array = na.c_array([1, 2, 3], na.int32())
     check_shared(array, array.buffers[1], [1, 2, 3])
@@ -80,7 +80,7 @@ def test_nanoarrow() -> None:
         bridge.from_dlpack(na.Array([1, None], na.int32()))
 
 
-def test_duckdb() -> None:
+def test_relations_of_duckdb_are_read_and_nulls_refused() -> None:
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.sql("select range as a from range(5)")
     assert bridge.from_dlpack(relation).tolist() == [[0], [1], [2], [3], [4]]

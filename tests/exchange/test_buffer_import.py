@@ -33,7 +33,7 @@ def test_bytes_are_read_only_uint8() -> None:
     assert not bridge.to_numpy(data).flags.writeable
 
 
-def test_no_bytes() -> None:
+def test_buffers_without_bytes_have_no_elements() -> None:
     for nothing in (b"", bytearray(), memoryview(b""), array.array("d")):
         assert tuple(bridge.from_dlpack(nothing).sizes()) == (0,)
 
@@ -76,7 +76,7 @@ ARRAY_CODES = {
 
 
 @pytest.mark.parametrize("code", ARRAY_CODES)
-def test_arrays_of_the_standard_library(code: str) -> None:
+def test_arrays_of_the_standard_library_are_shared(code: str) -> None:
     values = array.array(code, [1, 2, 3, 100])
     x = bridge.from_dlpack(values)
     address, _ = values.buffer_info()
@@ -93,13 +93,13 @@ def test_longs_have_the_size_of_this_machine(code: str) -> None:
     assert x.tolist() == [1, 2]
 
 
-def test_arrays_of_characters_are_no_tensors() -> None:
+def test_arrays_of_characters_are_refused() -> None:
     with pytest.raises(BufferError):
         bridge.from_dlpack((ctypes.c_wchar * 2)("a", "b"))
 
 
 @pytest.mark.parametrize("element", IN_BUFFERS, ids=str)
-def test_memoryviews_of_every_type(element: ElementType) -> None:
+def test_memoryviews_of_every_type_are_shared(element: ElementType) -> None:
     data = element.sample_bytes(6)
     source = np.frombuffer(bytearray(data), element.numpy).reshape(2, 3)
     for view in (memoryview(source), memoryview(source).toreadonly()):
@@ -109,7 +109,7 @@ def test_memoryviews_of_every_type(element: ElementType) -> None:
         )
 
 
-def test_memoryviews_of_every_layout() -> None:
+def test_memoryviews_of_every_layout_are_shared() -> None:
     source = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
     for layout in (source, source.T, source[:, ::-1], source[1:, :, ::2], source[:, 3:]):
         x = bridge.from_dlpack(memoryview(layout))
@@ -124,7 +124,7 @@ def test_memoryviews_of_every_layout() -> None:
         )
 
 
-def test_memoryview_slices_of_bytes() -> None:
+def test_memoryview_slices_of_bytes_are_read() -> None:
     data = bytes(range(10))
     x = bridge.from_dlpack(memoryview(data)[2:9:3])
     assert x.tolist() == [2, 5, 8]
@@ -135,20 +135,20 @@ def test_memoryview_slices_of_bytes() -> None:
 
 @pytest.mark.parametrize("order", ["<", ">", "=", "!"])
 @pytest.mark.parametrize("element", [BY_NAME[n] for n in ("int16", "int64", "float32")], ids=str)
-def test_byte_orders_in_formats(order: str, element: ElementType) -> None:
+def test_byte_orders_in_formats_are_followed(order: str, element: ElementType) -> None:
     assert element.numpy is not None
     source = np.array([1, -2, 3], element.numpy.newbyteorder(">" if order == "!" else order))
     assert bridge.from_dlpack(memoryview(source)).tolist() == [1, -2, 3]
 
 
-def test_byte_order_of_ctypes() -> None:
+def test_foreign_byte_order_of_ctypes_is_copied() -> None:
     big = (ctypes.c_int32.__ctype_be__ * 3)(1, 2, 3)
     assert bridge.from_dlpack(big).tolist() == [1, 2, 3]
     with pytest.raises(BufferError):
         bridge.from_dlpack(big, copy=False)
 
 
-def test_ctypes_arrays() -> None:
+def test_ctypes_arrays_are_shared() -> None:
     flat = (ctypes.c_float * 4)(1, 2, 3, 4)
     x = bridge.from_dlpack(flat)
     check_tensor(x, (4,), BY_NAME["float32"], address=ctypes.addressof(flat), data=bytes(flat))
@@ -178,12 +178,12 @@ UNFIT: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", UNFIT)
-def test_formats_that_are_no_number(name: str) -> None:
+def test_formats_that_are_not_numbers_are_refused(name: str) -> None:
     with pytest.raises(BufferError):
         bridge.from_dlpack(UNFIT[name]())
 
 
-def test_maps() -> None:
+def test_a_map_is_shared_and_held_open() -> None:
     with mmap.mmap(-1, 4096) as mapped:
         mapped[:3] = b"abc"
         x = bridge.from_dlpack(mapped)
@@ -197,7 +197,7 @@ def test_maps() -> None:
         gc.collect()
 
 
-def test_read_only_maps(tmp_path: Any) -> None:
+def test_a_read_only_map_stays_read_only(tmp_path: Any) -> None:
     path = tmp_path / "data"
     path.write_bytes(bytes(range(64)))
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
@@ -211,7 +211,7 @@ def test_read_only_maps(tmp_path: Any) -> None:
         del x
 
 
-def test_released_memoryviews() -> None:
+def test_released_memoryviews_are_refused() -> None:
     view = memoryview(bytearray(4))
     view.release()
     with pytest.raises((BufferError, ValueError, TypeError)):

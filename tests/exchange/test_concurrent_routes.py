@@ -113,7 +113,7 @@ def run_threads(work: Callable[[int], None], n: int = THREADS) -> None:
 
 
 @isolated
-def test_mixed_conversions_of_shared_tensors() -> None:
+def test_mixed_conversions_of_shared_tensors_give_right_values() -> None:
     shared = Shared()
     counted = (shared.array, shared.tensor, shared.ours, shared.flat, shared.bytes)
     for work in WORKS.values():  # what is kept for the next time, is kept now
@@ -194,7 +194,7 @@ def test_allocator_counts_right_under_threads() -> None:
 
 @pytest.mark.parametrize("framework", OPTIONAL)
 @isolated
-def test_frameworks_between_threads(framework: str) -> None:
+def test_conversions_of_one_tensor_to_a_framework_are_right_in_threads(framework: str) -> None:
     if not is_here(framework):
         pytest.skip(f"{framework} is not installed")
     names = names_of(framework, (4, 16))

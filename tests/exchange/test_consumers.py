@@ -42,7 +42,7 @@ def test_paddle_from_read_only_memory(wrap: type) -> None:
 
 
 @isolated
-def test_paddle_from_negative_strides() -> None:
+def test_paddle_gets_a_copy_of_negative_strides() -> None:
     library = paddle()
     source = np.arange(6.0)
     for backwards in (source[::-1], source.reshape(2, 3)[:, ::-1]):

@@ -25,7 +25,7 @@ def six() -> torch.Tensor:
 
 
 @both_wrappers
-def test_torch_in_and_out(wrap: type) -> None:
+def test_torch_tensors_come_in_and_go_out_at_one_address(wrap: type) -> None:
     t = six()
     x = wrap(bridge.from_dlpack(t))
     assert x.__dlpack_device__() == (abi.CUDA, 0)
@@ -45,7 +45,7 @@ def take_address(x: Any) -> int:
 
 
 @both_wrappers
-def test_the_interface_of_cuda_arrays(wrap: type) -> None:
+def test_the_interface_of_cuda_arrays_describes_the_tensor(wrap: type) -> None:
     t = six()
     interface = wrap(bridge.from_dlpack(t)).__cuda_array_interface__
     assert interface["data"] == (t.data_ptr(), False)
@@ -55,7 +55,7 @@ def test_the_interface_of_cuda_arrays(wrap: type) -> None:
     assert interface.get("strides") in (None, (12, 4))
 
 
-def test_an_object_with_only_the_interface() -> None:
+def test_an_object_with_only_the_interface_is_shared() -> None:
     class Interface:
         def __init__(self, t: torch.Tensor) -> None:
             self.t = t
@@ -79,7 +79,7 @@ def test_host_memory_is_not_pretended(wrap: type) -> None:
             out(x) if out is memoryview else out()
 
 
-def test_copies_between_devices() -> None:
+def test_a_device_that_is_asked_for_gets_a_copy() -> None:
     host = torch.arange(6.0)
     x = bridge.from_dlpack(host, device="cuda:0")
     assert x.to_torch().device == torch.device("cuda:0")
@@ -92,7 +92,7 @@ def test_copies_between_devices() -> None:
 
 
 @both_wrappers
-def test_export_to_the_host(wrap: type) -> None:
+def test_an_export_to_the_host_is_a_copy(wrap: type) -> None:
     x = wrap(bridge.from_dlpack(six()))
     taken = take(x, dl_device=(abi.CPU, 0))
     assert taken.device == (abi.CPU, 0)
@@ -103,7 +103,7 @@ def test_export_to_the_host(wrap: type) -> None:
 
 
 @both_wrappers
-def test_allocation_by_the_table(wrap: type) -> None:
+def test_the_table_allocates_on_the_device(wrap: type) -> None:
     table = ExchangeTable(wrap)
     allocated = table.allocate((4, 4), device=(abi.CUDA, 0))
     assert allocated.device == (abi.CUDA, 0)
@@ -112,7 +112,7 @@ def test_allocation_by_the_table(wrap: type) -> None:
     assert x.to_torch().fill_(2).sum().item() == 32
 
 
-def test_memory_of_the_package_is_that_of_torch() -> None:
+def test_the_package_allocates_with_the_allocator_of_torch() -> None:
     gc.collect()  # what other tests left would go in between
     before = torch.cuda.memory_allocated()
     x = at.zeros(1 << 20, device="cuda")
@@ -123,7 +123,7 @@ def test_memory_of_the_package_is_that_of_torch() -> None:
     assert torch.cuda.memory_allocated() == before
 
 
-def test_pinned_memory_of_torch() -> None:
+def test_pinned_memory_of_torch_is_shared_as_memory_of_the_cpu() -> None:
     t = torch.arange(6.0).pin_memory()
     x = bridge.from_dlpack(t)
     assert x.device() == "cpu"  # as torch has it
@@ -146,7 +146,7 @@ def test_pinned_memory_of_torch() -> None:
 
 
 @both_wrappers
-def test_pinned_memory_of_the_package(wrap: type) -> None:
+def test_pinned_memory_of_the_package_is_shared_with_numpy_and_torch(wrap: type) -> None:
     x = wrap(at.empty(6, c10.pinned_memory(True).dtype("float32")))
     address = at.Tensor(x).data_ptr()
     assert x.__dlpack_device__() == (abi.CUDA_HOST, 0)
@@ -170,14 +170,14 @@ def test_pinned_memory_of_the_package(wrap: type) -> None:
     assert at.Tensor(x).add(there.cpu()).tolist() == [0, 2, 4, 6, 8, 10]
 
 
-def test_pinned_memory_of_the_other_factories() -> None:
+def test_rand_arange_and_tensor_give_pinned_memory() -> None:
     pinned = c10.pinned_memory(True)
     for x in (at.rand(2, pinned), at.arange(2, pinned), at.tensor([1.0, 2.0], pinned)):
         assert x.device() == "cuda_host"
         assert x.to_torch().is_pinned()
 
 
-def test_pinned_memory_in_caffe2_style() -> None:
+def test_tensors_of_caffe2_have_pinned_memory() -> None:
     tensor = caffe2.Tensor((2, 3), "cuda_host")
     tensor.mutable_data("float32").fill_(7)
     assert tensor.numpy().ctypes.data == tensor.raw_data()
@@ -216,7 +216,7 @@ def test_memory_that_torch_resized_is_noticed() -> None:
     taken.release()
 
 
-def test_what_runs_backwards() -> None:
+def test_negative_strides_are_read_and_written_and_copied_for_torch() -> None:
     host = np.arange(6, dtype=np.float32).reshape(2, 3)
     x = bridge.from_dlpack(host, device="cuda")
     back = x[::-1, ::-1]
@@ -229,7 +229,7 @@ def test_what_runs_backwards() -> None:
     assert x.tolist() == host[::-1, ::-1].tolist()
 
 
-def test_a_device_that_is_not_there() -> None:
+def test_a_device_that_is_not_there_is_refused() -> None:
     count = torch.cuda.device_count()
     for make in (
         lambda: at.empty(2, device=f"cuda:{count}"),
@@ -251,7 +251,7 @@ def test_more_than_the_device_has() -> None:
 
 
 @several
-def test_several_devices() -> None:
+def test_each_of_several_devices_keeps_its_memory() -> None:
     t = torch.arange(3.0, device="cuda:1")
     x = bridge.from_dlpack(t)
     assert x.device() == "cuda:1"
@@ -283,12 +283,12 @@ def test_several_devices() -> None:
         assert allocator is not c10.GetAllocator("cuda:0")
 
 
-def test_requires_grad() -> None:
+def test_a_tensor_that_requires_grad_is_refused() -> None:
     with pytest.raises(BufferError, match=r"detach\(\)"):
         bridge.from_dlpack(torch.ones(2, device="cuda", requires_grad=True))
 
 
-def test_lazy_bits() -> None:
+def test_lazy_bits_are_resolved_by_a_copy() -> None:
     t = torch.tensor([1 + 2j], device="cuda").conj()
     assert bridge.from_dlpack(t).to_torch().tolist() == [1 - 2j]
     assert bridge.from_dlpack(t.imag).to_torch().tolist() == [-2.0]

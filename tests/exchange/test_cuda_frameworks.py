@@ -33,7 +33,7 @@ def six(cupy: Any) -> Any:
     return cupy.arange(6, dtype=cupy.float32).reshape(2, 3)
 
 
-def test_cupy_in(cupy: Any) -> None:
+def test_arrays_of_cupy_are_shared(cupy: Any) -> None:
     a = six(cupy)
     for array in (a, a[1:], a.T, a[:, ::2], a[::-1], a[::-1, ::-1]):
         x = bridge.from_dlpack(array)
@@ -51,7 +51,7 @@ def test_cupy_in(cupy: Any) -> None:
         bridge.to_torch(a[::-1], copy=False)
 
 
-def test_cupy_out(cupy: Any) -> None:
+def test_tensors_are_shared_with_cupy(cupy: Any) -> None:
     t = torch.arange(6.0, device="cuda").reshape(2, 3)
     for x in (t, at.Tensor(bridge.from_dlpack(t)), caffe2.Tensor(bridge.from_dlpack(t))):
         array = bridge.to_cupy(x)
@@ -67,7 +67,7 @@ def test_cupy_out(cupy: Any) -> None:
     assert described.data.ptr == t.data_ptr()
 
 
-def test_cupy_from_the_host(cupy: Any) -> None:
+def test_host_memory_is_copied_for_cupy_and_back_when_asked(cupy: Any) -> None:
     host = np.arange(3.0)
     assert bridge.to_cupy(host).tolist() == [0, 1, 2]
     with pytest.raises(BufferError):
@@ -93,7 +93,7 @@ def test_read_only_memory_is_copied_for_cupy(cupy: Any) -> None:
         bridge.to_cupy(frozen, copy=False)
 
 
-def test_streams_of_cupy(cupy: Any) -> None:
+def test_streams_of_cupy_and_torch_wait_for_each_other(cupy: Any) -> None:
     n = 1 << 20
     a = cupy.zeros(n, dtype=cupy.float32)
     t = torch.zeros(n, device="cuda")
@@ -114,7 +114,7 @@ def test_streams_of_cupy(cupy: Any) -> None:
     assert float(sum_of_theirs) == n
 
 
-def test_cupy_memory_is_kept_and_let_go(cupy: Any) -> None:
+def test_memory_of_cupy_is_held_and_freed(cupy: Any) -> None:
     pool = cupy.cuda.MemoryPool()
     with cupy.cuda.using_allocator(pool.malloc):
         a = cupy.arange(1 << 16)
@@ -131,7 +131,7 @@ def test_cupy_memory_is_kept_and_let_go(cupy: Any) -> None:
     assert pool.used_bytes() == 0
 
 
-def test_managed_memory(cupy: Any) -> None:
+def test_managed_memory_of_cupy_is_shared(cupy: Any) -> None:
     pool = cupy.cuda.MemoryPool(cupy.cuda.malloc_managed)
     with cupy.cuda.using_allocator(pool.malloc):
         a = six(cupy)
@@ -146,7 +146,7 @@ def test_managed_memory(cupy: Any) -> None:
 
 
 @pytest.mark.usefixtures("fresh_workspace")
-def test_cupy_in_a_workspace(cupy: Any) -> None:
+def test_a_workspace_shares_arrays_of_cupy(cupy: Any) -> None:
     a = six(cupy)
     workspace.FeedBlob("x", a)
     assert workspace.FetchTorch("x").data_ptr() == a.data.ptr
@@ -165,7 +165,7 @@ def jax_array() -> Any:
         return jax.device_put(np.arange(6, dtype=np.float32).reshape(2, 3), gpu)
 
 
-def test_jax_in(jax_array: Any) -> None:
+def test_arrays_of_jax_are_shared_read_only(jax_array: Any) -> None:
     x = bridge.from_dlpack(jax_array)
     assert x.device().type.name == "CUDA"
     assert x.readonly
@@ -177,7 +177,7 @@ def test_jax_in(jax_array: Any) -> None:
         bridge.to_torch(jax_array, copy=False)
 
 
-def test_jax_out(jax_array: Any) -> None:
+def test_tensors_go_to_jax_on_the_device(jax_array: Any) -> None:
     t = torch.arange(6.0, device="cuda").reshape(2, 3)
     for x in (t, t.t(), bridge.from_dlpack(t)):
         array = bridge.to_jax(x)

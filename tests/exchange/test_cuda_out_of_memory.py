@@ -66,7 +66,7 @@ GROW: dict[str, Call] = {
 
 @pytest.mark.usefixtures("full")
 @pytest.mark.parametrize("name", [*MAKE, *GROW])
-def test_what_does_not_fit_changes_nothing(name: str) -> None:
+def test_an_allocation_that_does_not_fit_changes_nothing(name: str) -> None:
     x = at.full((8 * MIB,), 7, dtype="uint8", device="cuda")
     c = caffe2.Tensor(x)
     t = x.to_torch()

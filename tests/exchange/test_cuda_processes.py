@@ -112,5 +112,5 @@ with torch.cuda.stream(side):
 
 
 @pytest.mark.parametrize("code", [LATE, FORKED, AT_THE_END], ids=["late", "forked", "at the end"])
-def test_process(code: str) -> None:
+def test_processes_begin_cuda_late_and_end_quietly(code: str) -> None:
     run_python(QUIET + code)

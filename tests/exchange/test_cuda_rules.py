@@ -30,7 +30,7 @@ def values(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", [*PLAIN, *FLOATS, *FLOAT8, *NARROW])
-def test_copies_of_each_element_type(name: str) -> None:
+def test_each_element_type_is_copied_to_the_device_and_back(name: str) -> None:
     host = values(name)
     for array in (host, host[::-1, ::-1], host[:, ::2], host.T):
         x = bridge.from_dlpack(array)
@@ -72,7 +72,7 @@ def test_managed_memory_is_shared_with_torch() -> None:
     assert t.tolist() == [3] * 6
 
 
-def test_the_interface_names_what_it_can_name() -> None:
+def test_the_interface_describes_the_element_types_that_it_can_name() -> None:
     class Described:
         def __init__(self, x: at.Tensor) -> None:
             self.x = x
@@ -154,7 +154,7 @@ def test_streams_of_one_graph_are_ordered() -> None:
     assert doubled.tolist() == [4, 4, 4, 4]
 
 
-def test_a_device_beyond_the_last() -> None:
+def test_a_device_beyond_the_last_is_refused() -> None:
     count = torch.cuda.device_count()
     t = torch.ones(2, device="cuda")
     spec = TensorSpec(t.data_ptr(), (2,), (1,), device=(MANAGED, count), owner=t)
@@ -176,7 +176,7 @@ def test_counts_of_a_copy() -> None:
 
 
 @pytest.mark.usefixtures("fresh_workspace")
-def test_files(tmp_path: Any) -> None:
+def test_blobs_and_saved_tensors_come_back_on_the_device(tmp_path: Any) -> None:
     t = torch.arange(6.0, device="cuda")
     workspace.FeedBlob("x", t)
     assert workspace.FetchTorch("x") is t

@@ -30,7 +30,7 @@ def keep_busy() -> None:
 
 @both_wrappers
 @pytest.mark.parametrize("stream", [None, -1, 1, 2])
-def test_streams(wrap: type, stream: int | None) -> None:
+def test_torch_takes_a_capsule_for_each_stream(wrap: type, stream: int | None) -> None:
     t = torch.arange(6.0, device="cuda")
     capsule = wrap(bridge.from_dlpack(t)).__dlpack__(stream=stream, max_version=(1, 3))
     again = torch.from_dlpack(capsule)
@@ -38,7 +38,7 @@ def test_streams(wrap: type, stream: int | None) -> None:
 
 
 @both_wrappers
-def test_what_is_no_stream(wrap: type) -> None:
+def test_numbers_that_are_not_streams_are_refused(wrap: type) -> None:
     x = wrap(bridge.from_dlpack(torch.ones(2, device="cuda")))
     for stream in (0, -2, 3):
         with pytest.raises(BufferError):
@@ -48,7 +48,7 @@ def test_what_is_no_stream(wrap: type) -> None:
 
 
 @both_wrappers
-def test_the_current_stream_is_that_of_torch(wrap: type) -> None:
+def test_the_current_stream_of_torch_is_the_work_stream(wrap: type) -> None:
     table = ExchangeTable(wrap)
     x = wrap(bridge.from_dlpack(torch.ones(2, device="cuda")))
     side = torch.cuda.Stream()
@@ -94,7 +94,7 @@ class Described:
         }
 
 
-def test_our_stream_waits_for_that_of_the_interface() -> None:
+def test_our_stream_waits_for_the_stream_of_the_interface() -> None:
     theirs = torch.cuda.Stream()
     t = torch.zeros(N, device="cuda")
     torch.cuda.synchronize()
@@ -106,7 +106,7 @@ def test_our_stream_waits_for_that_of_the_interface() -> None:
     assert x.to_torch().sum().item() == N
 
 
-def test_what_the_interface_says_of_memory() -> None:
+def test_read_only_and_reversed_memory_of_the_interface_is_respected() -> None:
     t = torch.arange(6.0, device="cuda")
     stream = torch.cuda.current_stream()
     frozen = bridge.from_dlpack(Described(t, stream, data=(t.data_ptr(), True)))
@@ -145,7 +145,7 @@ def test_memory_on_a_second_stream_serves_again_after_it() -> None:
     assert again.to_torch().sum().item() == N
 
 
-def test_memory_let_go_by_another_thread() -> None:
+def test_another_thread_frees_the_memory() -> None:
     gc.collect()
     before = torch.cuda.memory_allocated()
     made = [at.zeros(1 << 16, device="cuda") for _ in range(8)]
@@ -180,7 +180,7 @@ def step(x: at.Tensor) -> tuple[at.Tensor, torch.Tensor]:
     return back, seen.add(filled.zero_().to_torch()[1:])
 
 
-def test_in_a_cuda_graph() -> None:
+def test_conversions_are_captured_in_a_cuda_graph() -> None:
     x = bridge.from_dlpack(torch.ones(4, device="cuda"))
     warm = torch.cuda.Stream()
     warm.wait_stream(torch.cuda.current_stream())
@@ -201,7 +201,7 @@ def test_in_a_cuda_graph() -> None:
 
 
 @pytest.mark.usefixtures("fresh_workspace")
-def test_a_workspace_in_a_cuda_graph() -> None:
+def test_a_workspace_is_captured_in_a_cuda_graph() -> None:
     t = torch.ones(4, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

@@ -89,7 +89,7 @@ def test_tensors_go_from_thread_to_thread() -> None:
 
 
 @pytest.mark.usefixtures("fresh_workspace")
-def test_blobs_of_each_thread() -> None:
+def test_each_thread_exchanges_blobs_on_its_stream() -> None:
     def work(index: int) -> None:
         with torch.cuda.stream(torch.cuda.Stream()):
             for step in range(ROUNDS):
@@ -102,7 +102,7 @@ def test_blobs_of_each_thread() -> None:
     in_threads(work)
 
 
-def test_one_tensor_in_all_threads() -> None:
+def test_all_threads_read_one_tensor_after_its_writer() -> None:
     """Reads of one tensor at once: each on its own stream, which waits for the tensor's."""
     t = torch.zeros(N, device="cuda")
     writer = torch.cuda.Stream()

@@ -76,7 +76,7 @@ def test_our_stream_waits_for_the_default_one_of_a_producer_without_streams() ->
 
 
 @pytest.mark.parametrize("on_default", [False, True])
-def test_our_stream_waits_for_that_of_a_table(on_default: bool) -> None:
+def test_our_stream_waits_for_the_stream_of_a_table(on_default: bool) -> None:
     theirs, ours = torch.cuda.Stream(), torch.cuda.Stream()
     if on_default:
         theirs = torch.cuda.default_stream()
@@ -172,7 +172,7 @@ def test_a_workspace_waits_for_nothing() -> None:
         workspace.ResetWorkspace()
 
 
-def test_what_goes_to_the_host_waits() -> None:
+def test_copies_to_the_host_wait() -> None:
     t = torch.zeros(N, device="cuda")
     x = bridge.from_dlpack(t)
     count = counter()
@@ -190,7 +190,7 @@ def test_what_goes_to_the_host_waits() -> None:
         assert count is None or count() > before
 
 
-def test_what_comes_from_the_host_is_read_before_it_changes() -> None:
+def test_host_memory_is_read_before_it_changes() -> None:
     host = at.ones(N)
     there = at.zeros(N, device="cuda")
     keep_busy()

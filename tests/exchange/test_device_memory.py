@@ -94,7 +94,7 @@ def test_who_holds_the_memory_is_counted(far: TorchAllocator) -> None:
     del capsule, lent
 
 
-def test_what_runs_backwards_is_copied_by_torch(far: TorchAllocator) -> None:
+def test_negative_strides_are_read_and_written_by_torch(far: TorchAllocator) -> None:
     x = filled(2, 3)
     back = x[::-1, ::-1]
     mixed = x[:, ::-1]
@@ -115,7 +115,7 @@ def test_what_runs_backwards_is_copied_by_torch(far: TorchAllocator) -> None:
     assert not any(map(any, x.tolist()))
 
 
-def test_what_torch_did_to_the_metadata_does_not_change_the_copy() -> None:
+def test_metadata_that_torch_changed_does_not_change_the_copy() -> None:
     t = torch.arange(6.0).reshape(2, 3)
     x = bridge.from_dlpack(t)
     c10.SetAllocator(FAR, TorchAllocator("cpu"))
@@ -125,7 +125,7 @@ def test_what_torch_did_to_the_metadata_does_not_change_the_copy() -> None:
     assert y.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_of_sizes_that_torch_cannot_give(far: TorchAllocator) -> None:
+def test_sizes_that_torch_cannot_give_are_refused(far: TorchAllocator) -> None:
     x = filled(2)
     with pytest.raises(MemoryError):
         at.empty(1 << 60, device=FAR)
@@ -143,7 +143,7 @@ def test_of_sizes_that_torch_cannot_give(far: TorchAllocator) -> None:
     assert x.tolist() == [0, 1]
 
 
-def test_torch_that_cannot_allocate_is_no_lack_of_memory() -> None:
+def test_a_device_that_torch_cannot_allocate_on_is_not_a_memory_error() -> None:
     c10.SetAllocator("cuda:78", TorchAllocator("meta:no such device"))
     with pytest.raises(c10.EnforceNotMet, match="does not allocate") as raised:
         at.empty(2, device="cuda:78")
@@ -189,7 +189,9 @@ def test_page_locked_memory_goes_to_frameworks_as_the_cpus() -> None:
     assert tf.is_tensor(bridge.to_tensorflow(x))
 
 
-def test_what_torch_says_of_page_locked_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_locked_memory_is_taken_if_torch_says_it_is_pinned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # its __dlpack_device__ and its capsule say one thing each
     array = np.arange(3.0)
     producer = Producer(TensorSpec.of_array(array), device=(abi.CUDA_HOST, 0))

@@ -90,7 +90,7 @@ def give(consumer: Callable[[Any], Any], what: TensorSpec, legacy_producer: bool
 
 @pytest.mark.parametrize("name", CONSUMERS)
 @isolated
-def test_of_devices(name: str) -> None:
+def test_a_capsule_of_any_device_is_deleted_once_by_any_consumer(name: str) -> None:
     package, consumer = CONSUMERS[name]
     pytest.importorskip(package, reason=f"{package} is not installed")
     for device in DEVICES:
@@ -100,7 +100,7 @@ def test_of_devices(name: str) -> None:
 
 @pytest.mark.parametrize("name", CONSUMERS)
 @isolated
-def test_of_element_types(name: str) -> None:
+def test_a_capsule_of_any_element_type_is_deleted_once_by_any_consumer(name: str) -> None:
     package, consumer = CONSUMERS[name]
     pytest.importorskip(package, reason=f"{package} is not installed")
     for code, bits in TYPES:
@@ -109,7 +109,7 @@ def test_of_element_types(name: str) -> None:
 
 
 @isolated
-def test_of_a_capsule_that_nobody_takes() -> None:
+def test_a_capsule_without_a_consumer_is_deleted_once() -> None:
     producer = Producer(spec())
     x = bridge.from_dlpack(producer)
     capsules = [x.__dlpack__(), x.__dlpack__(max_version=(1, 3))]
@@ -121,7 +121,7 @@ def test_of_a_capsule_that_nobody_takes() -> None:
     assert producer.made[0].deleted == 1
 
 
-def test_of_many_that_are_kept_for_a_second_deletion() -> None:
+def test_many_deleted_capsules_do_not_delay_the_release_of_memory() -> None:
     # more than are kept at a time: the blocks go, and what they own went at once
     array = np.ones(3)
     for _ in range(1000):

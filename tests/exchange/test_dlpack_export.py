@@ -26,7 +26,7 @@ def six(wrap: type) -> Any:
 
 
 @both_wrappers
-def test_every_accessor_agrees(wrap: type) -> None:
+def test_an_export_agrees_with_every_accessor(wrap: type) -> None:
     x = six(wrap)
     check_tensor(x, (2, 3), data=np.arange(6, dtype=np.float32).tobytes())
 
@@ -34,7 +34,9 @@ def test_every_accessor_agrees(wrap: type) -> None:
 @both_wrappers
 @pytest.mark.parametrize("element", ELEMENT_TYPES, ids=str)
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3), (2, 0, 3), (1, 2, 1, 3)], ids=str)
-def test_every_element_type(wrap: type, element: ElementType, shape: tuple[int, ...]) -> None:
+def test_every_element_type_is_exported(
+    wrap: type, element: ElementType, shape: tuple[int, ...]
+) -> None:
     x = at.empty(shape, dtype=element.name)
     data = element.sample_bytes(x.numel())
     if data:
@@ -70,7 +72,7 @@ def test_views_share_the_memory(name: str) -> None:
 
 @both_wrappers
 @pytest.mark.parametrize("max_version", [None, (0, 8), (0, 99)])
-def test_legacy_where_nothing_newer_is_wanted(wrap: type, max_version: Any) -> None:
+def test_a_consumer_below_version_1_gets_a_legacy_capsule(wrap: type, max_version: Any) -> None:
     capsule = six(wrap).__dlpack__(max_version=max_version)
     assert abi.capsule_name(capsule) == abi.LEGACY_NAME
     taken = take_capsule(capsule)
@@ -85,7 +87,9 @@ def test_legacy_is_the_default(wrap: type) -> None:
 
 @both_wrappers
 @pytest.mark.parametrize("max_version", [(1, 0), (1, 1), (1, 3), (1, 8), (2, 0), (99, 0)])
-def test_versioned_for_everybody_else(wrap: type, max_version: tuple[int, int]) -> None:
+def test_every_other_consumer_gets_a_versioned_capsule(
+    wrap: type, max_version: tuple[int, int]
+) -> None:
     taken = take(six(wrap), max_version=max_version)
     assert taken.version is not None
     assert taken.version[0] == 1
@@ -94,7 +98,7 @@ def test_versioned_for_everybody_else(wrap: type, max_version: tuple[int, int]) 
 
 
 @both_wrappers
-def test_copy(wrap: type) -> None:
+def test_copy_true_copies_and_none_or_false_shares(wrap: type) -> None:
     x = six(wrap)
     address = take_address(x)
     for copy in (None, False):
@@ -119,7 +123,7 @@ def take_address(x: Any) -> int:
 
 
 @both_wrappers
-def test_a_legacy_copy(wrap: type) -> None:
+def test_a_legacy_capsule_may_be_a_copy(wrap: type) -> None:
     x = six(wrap)
     taken = take(x, max_version=None, copy=True)
     assert taken.address != take_address(x)
@@ -147,7 +151,7 @@ def test_a_device_out_of_reach(wrap: type, dl_device: tuple[int, int]) -> None:
 
 
 @both_wrappers
-def test_another_device_is_no_zero_copy(wrap: type) -> None:
+def test_another_device_is_refused_with_copy_false(wrap: type) -> None:
     with pytest.raises((BufferError, ValueError)):
         six(wrap).__dlpack__(max_version=(1, 3), dl_device=(abi.CUDA, 0), copy=False)
 
@@ -176,7 +180,7 @@ def test_stream_none_is_for_the_cpu(wrap: type) -> None:
     ],
     ids=str,
 )
-def test_arguments_of_the_wrong_kind(wrap: type, arguments: dict[str, Any]) -> None:
+def test_arguments_of_the_wrong_kind_are_refused(wrap: type, arguments: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError, BufferError)):
         six(wrap).__dlpack__(**arguments)
 
@@ -189,7 +193,7 @@ def test_arguments_are_by_name(wrap: type) -> None:
         six(wrap).__dlpack__(stream=None, version=(1, 0))
 
 
-def test_read_only_memory() -> None:
+def test_read_only_memory_is_flagged_and_refused_to_legacy_consumers() -> None:
     x = bridge.from_dlpack(bytes(range(6)))
     taken = take(x)
     assert taken.readonly
@@ -209,7 +213,7 @@ def test_read_only_memory() -> None:
     copied.release()
 
 
-def test_what_has_no_dlpack_type() -> None:
+def test_types_that_dlpack_lacks_are_refused() -> None:
     x = at.tensor([1.0])
     assert take_address(x)
     for holder in (bridge.asarray(["a", "bc"]), bridge.asarray(b"abc")):
@@ -219,7 +223,7 @@ def test_what_has_no_dlpack_type() -> None:
 
 
 @pytest.mark.parametrize("wrap", [caffe2.Tensor])
-def test_nothing_to_export(wrap: type) -> None:
+def test_tensors_without_elements_to_export_are_refused(wrap: type) -> None:
     for x in (wrap(), wrap([2, 3], "cpu")):
         for max_version in (None, (1, 3)):
             with pytest.raises((BufferError, c10.EnforceNotMet)):
@@ -247,7 +251,7 @@ def test_an_export_keeps_the_memory(wrap: type, max_version: Any) -> None:
 
 @both_wrappers
 @pytest.mark.parametrize("max_version", [None, (1, 3)])
-def test_a_capsule_nobody_takes_lets_go(wrap: type, max_version: Any) -> None:
+def test_a_capsule_without_a_consumer_frees_the_memory(wrap: type, max_version: Any) -> None:
     managed = ManagedTensor(TensorSpec.of_array(np.arange(6, dtype=np.float32)), versioned=True)
     x = wrap(bridge.from_dlpack(managed.capsule()))
     capsule = x.__dlpack__(max_version=max_version)
@@ -279,7 +283,7 @@ def test_bridge_reads_its_own_capsules(wrap: type) -> None:
         check_tensor(again, (2, 3), address=take_address(x))
 
 
-def test_a_producer_through_and_out() -> None:
+def test_a_producer_that_goes_in_and_out_is_released_at_the_end() -> None:
     """In by one capsule and out by another: one owner, released at the very end."""
     producer = Producer(TensorSpec.of_array(np.arange(4, dtype=np.float32)))
     x = bridge.from_dlpack(producer)

@@ -67,7 +67,7 @@ def test_all_doors_take_the_same(door: Any, make: Any) -> None:
     assert workspace.FetchBlob("door").tolist() == [1.0]
 
 
-def test_attributes_of_one_object_are_not_those_of_its_class() -> None:
+def test_an_attribute_of_one_object_does_not_count_for_its_class() -> None:
     cls = type("Doors", (), {})
     with_door, without = cls(), cls()
     with_door.__array_interface__ = ONE.__array_interface__
@@ -126,7 +126,7 @@ def test_new_memory_at_each_call_is_a_copy(make: Any) -> None:
     assert not bridge.shares_memory(x, y)
 
 
-def test_what_says_that_it_copies() -> None:
+def test_an_array_method_that_refuses_to_share_is_called_for_a_copy() -> None:
     def copying(self: Any, dtype: Any = None, copy: Any = None) -> Any:
         if copy is False:
             raise ValueError("computed anew")
@@ -161,7 +161,7 @@ def test_masked_elements_of_an_array_method_are_refused() -> None:
     assert y.data_ptr() == unmasked.data.ctypes.data
 
 
-def test_strings_of_an_array_method() -> None:
+def test_strings_of_an_array_method_are_read() -> None:
     x = doors(__array__=array(np.array(["a", b"b"], object)), dtype=np.dtype(object))
     assert bridge.asarray(x).tolist() == [b"a", b"b"]
 
@@ -170,7 +170,7 @@ def fails_of_any_kind(self: Any, name: str) -> Any:
     raise KeyError(name)
 
 
-def test_objects_that_fail_to_say_what_they_have() -> None:
+def test_objects_whose_attributes_fail_have_no_memory() -> None:
     x = doors(__getattr__=fails_of_any_kind)
     for call in (bridge.from_dlpack, bridge.asarray, bridge.to_torch, bridge.explain):
         with pytest.raises(TypeError, match="no tensor's memory"):
@@ -247,7 +247,7 @@ class Frame:
         ({1: 2}, "has no tensor's memory"),
     ],
 )
-def test_a_type_error_names_what_works(x: Any, named: str) -> None:
+def test_a_type_error_names_a_call_that_works(x: Any, named: str) -> None:
     # (lists and dicts are trees to the others)
     converting = () if isinstance(x, (list, dict)) else (bridge.to_torch, bridge.to_numpy)
     for call in (bridge.from_dlpack, bridge.explain, *converting):
@@ -255,7 +255,7 @@ def test_a_type_error_names_what_works(x: Any, named: str) -> None:
             call(x)
 
 
-def test_numbers_that_describe_it_are_no_way_in() -> None:
+def test_a_type_error_does_not_suggest_numbers_that_describe_the_object() -> None:
     x = doors(shape=np.int64(3), nrows=np.int64(3), data=doors(values=ONE))
     with pytest.raises(TypeError, match=r"Convert its data\.values\."):
         bridge.from_dlpack(x)
@@ -271,7 +271,7 @@ def test_the_call_that_gives_the_elements_is_named(package: str, name: str, call
         bridge.from_dlpack(made(2, 2, 5) if name == "UMat" else made(2, 2, 1))
 
 
-def test_attributes_that_fail_are_no_way_in() -> None:
+def test_a_type_error_does_not_suggest_attributes_that_fail() -> None:
     cls = type(
         "Broken", (), {"data": property(lambda self: 1 / 0), "values": property(lambda s: ONE)}
     )
@@ -291,7 +291,7 @@ def test_attributes_that_fail_are_no_way_in() -> None:
         (["x", "y"], [b"x", b"y"]),
     ],
 )
-def test_values_without_memory(x: Any, values: Any) -> None:
+def test_values_without_memory_are_copied(x: Any, values: Any) -> None:
     assert bridge.asarray(x).tolist() == values
     assert workspace.FeedBlob("values", x) is True
     assert workspace.FetchBlob("values").tolist() == values
@@ -299,19 +299,19 @@ def test_values_without_memory(x: Any, values: Any) -> None:
         bridge.asarray(x, copy=False)
 
 
-def test_strings_that_are_missing() -> None:
+def test_missing_strings_and_mixed_objects_are_refused() -> None:
     with pytest.raises(BufferError, match="2 nulls"):
         bridge.asarray(np.array(["a", None, float("nan")], dtype=object))
     with pytest.raises(BufferError, match="Python objects"):
         bridge.asarray(np.array(["a", 1], dtype=object))
 
 
-def test_a_list_of_tensors_that_require_grad() -> None:
+def test_a_list_of_tensors_that_require_grad_is_refused() -> None:
     with pytest.raises(BufferError, match=r"detach\(\)"):
         bridge.asarray([torch.ones(1, requires_grad=True)])
 
 
-def test_feeding_what_is_not_row_major() -> None:
+def test_a_feed_makes_columns_row_major() -> None:
     held = np.arange(6.0).reshape(2, 3).T
     x = doors(__array__=array(held))
     workspace.FeedBlob("columns", x)

@@ -29,7 +29,7 @@ def read_in(module: str, x: Any, expression: str = "x.dtype") -> Any:
         ("safetensors", ""), ("torchx", ""), ("mine.torch", ""), ("__main__", ""), ("bridge", ""),
     ],
 )  # fmt: skip
-def test_kinds_of_readers(module: str, kind: str) -> None:
+def test_a_reader_gets_the_dtype_of_its_library(module: str, kind: str) -> None:
     assert reader_kind(module) == kind
 
 
@@ -51,7 +51,7 @@ def test_types_that_a_library_lacks_are_the_bridges() -> None:
 
 
 @pytest.mark.parametrize("layer", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
-def test_recurrent_layers(layer: Any) -> None:
+def test_recurrent_layers_run_and_differentiate(layer: Any) -> None:
     x = at.randn(5, 2, 4)
     module = layer(4, 3)
     with torch.no_grad():
@@ -61,14 +61,14 @@ def test_recurrent_layers(layer: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["amax", "argmin", "cumsum", "mean", "median", "prod", "sum"])
-def test_masked_operations(name: str) -> None:
+def test_masked_operations_give_what_torch_gives(name: str) -> None:
     x = at.randn(3, 4)
     run = getattr(torch.masked, name)
     expected = run(x.to_torch(), 1, mask=x.to_torch() > 0)
     np.testing.assert_array_equal(run(x, 1, mask=x > 0).numpy(), expected.numpy())
 
 
-def test_torchmetrics() -> None:
+def test_torchmetrics_computes_the_same() -> None:
     torchmetrics = pytest.importorskip("torchmetrics")
     predictions, targets = at.rand(8), at.rand(8)
     for metric in (torchmetrics.MeanSquaredError(), torchmetrics.PearsonCorrCoef()):
@@ -78,7 +78,7 @@ def test_torchmetrics() -> None:
         assert metric.compute().item() == expected.compute().item()
 
 
-def test_kornia() -> None:
+def test_kornia_computes_the_same() -> None:
     kornia = pytest.importorskip("kornia")
     images, numbers = at.rand(1, 3, 4, 4), torch.tensor([0.5, 0.4, 0.3])
     found = kornia.enhance.normalize(images, numbers, numbers)
@@ -86,7 +86,7 @@ def test_kornia() -> None:
     np.testing.assert_array_equal(np.asarray(found), expected.numpy())
 
 
-def test_onnx() -> None:
+def test_onnx_keeps_values_and_layout() -> None:
     numpy_helper = pytest.importorskip("onnx.numpy_helper")
     x = at.randn(2, 3)
     np.testing.assert_array_equal(numpy_helper.to_array(numpy_helper.from_array(x, "x")), x.numpy())
@@ -94,13 +94,13 @@ def test_onnx() -> None:
     np.testing.assert_array_equal(t, x.t().numpy())
 
 
-def test_zarr() -> None:
+def test_zarr_stores_the_values() -> None:
     zarr = pytest.importorskip("zarr")
     x = at.randn(2, 3)
     np.testing.assert_array_equal(zarr.array(x)[:], x.numpy())
 
 
-def test_safetensors() -> None:
+def test_safetensors_saves_contiguous_tensors_and_refuses_others() -> None:
     safetensors = pytest.importorskip("safetensors.numpy")
     for dtype in ("float32", "int8", "complex64", "bool"):
         x = at.ones(2, 3).to(dtype)
@@ -109,7 +109,7 @@ def test_safetensors() -> None:
         safetensors.save({"a": at.ones(2, 3).t()})
 
 
-def test_pandas() -> None:
+def test_pandas_takes_tensors_as_values() -> None:
     pandas = pytest.importorskip("pandas")
     column = pandas.Series([1.0, 2.0, 3.0])
     assert column.replace(at.tensor([1.0, 2.0]), 0.0).tolist() == [0, 0, 3]

@@ -74,11 +74,11 @@ del tensor
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_a_quiet_end(scene: str) -> None:
+def test_an_interpreter_ends_quietly_while_tensors_live(scene: str) -> None:
     assert run_python(f"{START}{SCENES[scene]}\nprint('done')") == "done\n"
 
 
-def test_work_at_exit() -> None:
+def test_conversions_work_at_exit() -> None:
     code = """
 import atexit
 def last():

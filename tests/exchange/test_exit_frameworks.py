@@ -82,7 +82,9 @@ kept = to(workspace.blobs["ours"])
 
 @pytest.mark.parametrize("mode", ["", "dev"])
 @pytest.mark.parametrize("framework", IMPORTS)
-def test_a_quiet_end(framework: str, mode: str) -> None:
+def test_an_interpreter_ends_quietly_while_frameworks_hold_memory(
+    framework: str, mode: str
+) -> None:
     if framework != "torch" and not is_here(framework):
         pytest.skip(f"{framework} is not installed")
     # All scenes in one interpreter, since a start of TensorFlow takes seconds.

@@ -40,7 +40,7 @@ TRANSFORMS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("transform", TRANSFORMS)
-def test_tracers(transform: str, entry: str) -> None:
+def test_tracers_are_refused(transform: str, entry: str) -> None:
     seen = []
 
     def body(x: Any) -> Any:
@@ -67,7 +67,7 @@ WIDE = ("int64", "uint64", "float64", "complex128")
 
 
 @pytest.mark.parametrize("name", WIDE)
-def test_wide_numbers(name: str) -> None:
+def test_wide_numbers_need_x64(name: str) -> None:
     x = at.from_blob(np.arange(6).astype(name), (2, 3), options=name).clone()
     for size in (x, x[:0]):
         with pytest.raises(BufferError, match="jax_enable_x64"):
@@ -83,7 +83,7 @@ def test_wide_numbers(name: str) -> None:
         bridge.to_jax(x)
 
 
-def test_writing_is_refused() -> None:
+def test_writing_to_memory_of_jax_is_refused() -> None:
     array = jnp.arange(3.0)
     x = bridge.from_dlpack(array)
     assert x.readonly
@@ -98,7 +98,7 @@ def test_writing_is_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", [jnp.float32, jnp.bfloat16], ids=["by buffer", "by DLPack"])
-def test_memory_outlives_deletion(kind: Any) -> None:
+def test_memory_outlives_the_deletion_of_its_array(kind: Any) -> None:
     array = jnp.arange(3, dtype=kind)
     x = bridge.from_dlpack(array)
     array.delete()
@@ -132,7 +132,7 @@ def test_donation_does_not_write_the_memory_of_others() -> None:
 
 
 @pytest.mark.parametrize("kind", [jnp.float32, jnp.bfloat16], ids=["by buffer", "by DLPack"])
-def test_owners_are_let_go(kind: Any) -> None:
+def test_owners_are_freed_with_their_last_view(kind: Any) -> None:
     bridge.from_dlpack(jnp.zeros(1, kind))  # the first of a class is met, by another way
     array = jnp.arange(1000, dtype=kind) + 0
     gone = weakref.ref(array)
@@ -181,5 +181,5 @@ assert bridge.to_numpy(half).astype("f4").tolist() == [0, 1, 2, 3]
 """
 
 
-def test_sharded_arrays_and_second_devices() -> None:
+def test_arrays_on_one_device_are_shared_and_sharded_ones_refused() -> None:
     assert run_python(SHARDED).split() == ["True"] * 4

@@ -67,7 +67,7 @@ def test_a_group_leaves_nothing(group: str) -> None:
 
 
 @isolated
-def test_the_check_sees_what_stays() -> None:
+def test_the_check_finds_objects_bytes_and_tensors_that_stay() -> None:
     kept: list[Any] = []
     for statement in ("kept.append(n)", "kept.append(bytes(16384))", "kept.append(at.zeros(1))"):
         with pytest.raises(AssertionError, match="kept"):

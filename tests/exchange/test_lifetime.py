@@ -112,7 +112,7 @@ def test_each_export_keeps_the_deleter(versioned: bool, export: str) -> None:
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))), ids=str)
-def test_every_order_of_destruction(order: tuple[int, ...]) -> None:
+def test_an_owner_is_released_after_its_last_holder_in_every_order(order: tuple[int, ...]) -> None:
     managed = ManagedTensor(TensorSpec.of_array(values()), versioned=True)
     x = bridge.from_dlpack(managed.capsule())
     holders = [x, x[1:].to_torch(), x.numpy(), take(x)]
@@ -175,7 +175,7 @@ def test_a_failed_import_takes_none() -> None:
         assert sys.getrefcount(owner) == before
 
 
-def test_the_table_releases_once() -> None:
+def test_the_table_releases_the_owner_once() -> None:
     producer = producer_type(Table())(TensorSpec.of_array(values()))
     x = bridge.from_dlpack(producer)
     taken = ExchangeTable(at.Tensor).take(x)
@@ -199,7 +199,7 @@ def test_the_producer_may_go_first() -> None:
 
 
 @isolated
-def test_cycles_through_an_attribute_of_torch() -> None:
+def test_cycles_through_an_attribute_of_torch_are_collected() -> None:
     """A torch tensor that holds the bridge tensor made from it: a cycle, and collected."""
     for wrap in (at.Tensor, caffe2.Tensor):
         t = torch.arange(6.0)
@@ -268,7 +268,7 @@ def in_threads(*works: Callable[[], Any]) -> None:
 
 
 @pytest.mark.parametrize("owner", OWNERS)
-def test_release_from_another_thread(owner: str) -> None:
+def test_another_thread_releases_the_owner(owner: str) -> None:
     source, memory = OWNERS[owner]()
     alive = weakref.ref(memory)
     holders = [bridge.from_dlpack(source)]
@@ -279,7 +279,7 @@ def test_release_from_another_thread(owner: str) -> None:
 
 
 @isolated
-def test_release_without_the_gil() -> None:
+def test_a_thread_without_the_gil_releases_the_owner() -> None:
     """torch frees what its autograd threads held without asking for the GIL first."""
     managed = ManagedTensor(TensorSpec.of_array(values()), versioned=True)
     t = bridge.from_dlpack(managed.capsule()).to_torch()
@@ -296,7 +296,7 @@ def test_release_without_the_gil() -> None:
 
 
 @isolated
-def test_many_threads_at_once() -> None:
+def test_many_threads_at_once_leave_the_counts_as_they_were() -> None:
     t, array = torch.arange(64.0), np.arange(64.0)
     counts = [sys.getrefcount(t), sys.getrefcount(array)]
     producers = [Producer(TensorSpec.of_array(values())) for _ in range(4)]
@@ -318,7 +318,7 @@ def test_many_threads_at_once() -> None:
 
 
 @isolated
-def test_one_tensor_shared_between_threads() -> None:
+def test_threads_that_share_one_tensor_leave_its_count_as_it_was() -> None:
     """Wrappers of one impl made and dropped in four threads: the count comes back to one."""
     x = bridge.from_dlpack(torch.arange(64.0))
     before = x.storage().use_count()

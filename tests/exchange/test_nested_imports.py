@@ -53,20 +53,20 @@ def refused(x: Any, match: str) -> None:
 
 
 @isolated
-def test_an_importer_that_returns_another_object_of_its_class() -> None:
+def test_an_importer_that_returns_another_of_its_class_is_refused() -> None:
     bridge.register("l", types=[L], importer=lambda x: L())
     refused(L(), "importer of l returned another L")
 
 
 @isolated
-def test_two_libraries_that_import_each_others_objects() -> None:
+def test_two_libraries_that_import_each_others_objects_are_refused() -> None:
     bridge.register("l", types=[L], importer=lambda x: M())
     bridge.register("m", types=[M], importer=lambda x: L())
     refused(L(), "importers of l and m returned another M, another L")
 
 
 @isolated
-def test_two_objects_that_import_each_other() -> None:
+def test_two_objects_that_import_each_other_are_refused() -> None:
     x, y = L(), M()
     bridge.register("l", types=[L], importer=lambda x: y)
     bridge.register("m", types=[M], importer=lambda y: x)
@@ -75,19 +75,19 @@ def test_two_objects_that_import_each_other() -> None:
 
 @isolated
 @pytest.mark.parametrize("number", range(len(DOORS)))
-def test_an_importer_that_gives_its_object_to_a_door(number: int) -> None:
+def test_an_importer_that_converts_its_own_object_is_refused(number: int) -> None:
     bridge.register("l", types=[L], importer=DOORS[number])
     refused(L(), "its own code gives it to the bridge again")
 
 
 @isolated
-def test_an_importer_that_gives_new_objects_to_a_door() -> None:
+def test_an_importer_that_converts_ever_new_objects_is_refused() -> None:
     bridge.register("l", types=[L], importer=lambda x: bridge.from_dlpack(L()))
     refused(L(), "its code gives the bridge another")
 
 
 @isolated
-def test_an_importer_that_catches_what_the_inner_door_raises() -> None:
+def test_an_importer_may_catch_the_error_of_an_inner_conversion() -> None:
     calls = []
 
     def importer(x: L) -> Any:
@@ -103,7 +103,7 @@ def test_an_importer_that_catches_what_the_inner_door_raises() -> None:
 
 
 @isolated
-def test_an_importer_may_return_what_another_importer_takes() -> None:
+def test_an_importer_may_return_an_object_of_another_importer() -> None:
     array = np.arange(2.0)
     bridge.register("l", types=[L], importer=lambda x: x.inner)
     bridge.register("m", types=[M], importer=lambda x: x.inner)
@@ -156,7 +156,7 @@ def _protocols() -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", _protocols())
-def test_a_protocol_that_gives_its_object_to_a_door(name: str) -> None:
+def test_a_protocol_that_converts_its_own_object_is_refused(name: str) -> None:
     x = type("Recursive", (), _protocols()[name])()
     refused(x, "its own code gives it to the bridge again")
 
@@ -176,11 +176,11 @@ def test_a_protocol_that_gives_its_object_to_a_door(name: str) -> None:
         {"__arrow_c_array__": lambda self, schema=None: self},
     ],
 )
-def test_a_protocol_that_returns_its_object(attributes: dict[str, Any]) -> None:
+def test_a_protocol_that_returns_its_own_object_is_refused(attributes: dict[str, Any]) -> None:
     refused(type("Own", (), attributes)(), "Own")
 
 
-def test_attributes_that_ask_the_bridge() -> None:
+def test_attributes_that_convert_their_own_object_are_refused() -> None:
     class Asks:
         @property
         def data(self) -> Any:

@@ -18,7 +18,7 @@ both_wrappers = pytest.mark.parametrize("wrap", [at.Tensor, caffe2.Tensor], ids=
 
 @pytest.mark.parametrize("element", IN_NUMPY, ids=str)
 @pytest.mark.parametrize("shape", [(), (1,), (2, 3), (0,), (2, 0, 3)], ids=str)
-def test_every_element_type(element: ElementType, shape: tuple[int, ...]) -> None:
+def test_every_element_type_is_shared(element: ElementType, shape: tuple[int, ...]) -> None:
     data = element.sample_bytes(int(np.prod(shape)))
     array = np.frombuffer(bytearray(data), element.numpy).reshape(shape)
     x = bridge.from_dlpack(array)
@@ -172,7 +172,7 @@ COPIED: dict[str, Callable[[], np.ndarray]] = {
 
 
 @pytest.mark.parametrize("name", COPIED)
-def test_what_cannot_be_said_is_copied(name: str) -> None:
+def test_arrays_that_a_tensor_cannot_describe_are_copied(name: str) -> None:
     array = COPIED[name]()
     x = bridge.from_dlpack(array)
     assert x.tolist() == array.tolist()
@@ -183,7 +183,7 @@ def test_what_cannot_be_said_is_copied(name: str) -> None:
         bridge.from_dlpack(array, copy=False)
 
 
-def test_records_whose_fields_are_whole_elements_apart() -> None:
+def test_a_field_of_records_that_are_whole_elements_apart_is_shared() -> None:
     records = np.zeros(4, [("a", "<f4"), ("b", "<f4")])
     records["b"] = range(4)
     array = records["b"]
@@ -192,7 +192,7 @@ def test_records_whose_fields_are_whole_elements_apart() -> None:
     assert x.tolist() == [0, 1, 2, 3]
 
 
-def test_odd_strides_nobody_steps_along() -> None:
+def test_odd_strides_of_dimensions_of_one_element_are_shared() -> None:
     array = np.lib.stride_tricks.as_strided(np.arange(4, dtype=np.int32), (1, 4), (3, 4))
     x = bridge.from_dlpack(array, copy=False)
     assert x.data_ptr() == array.ctypes.data
@@ -200,7 +200,7 @@ def test_odd_strides_nobody_steps_along() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3)], ids=str)
-def test_what_is_copied_may_have_no_dimensions_or_elements(shape: tuple[int, ...]) -> None:
+def test_a_copied_array_may_have_no_dimensions_or_elements(shape: tuple[int, ...]) -> None:
     """UBSan finds what is read of the sizes that NumPy does not have then."""
     x = bridge.from_dlpack(np.ones(shape, ">f8"))
     assert x.sizes() == shape
@@ -221,7 +221,7 @@ def test_what_is_copied_may_have_no_dimensions_or_elements(shape: tuple[int, ...
     ],
     ids=repr,
 )
-def test_strides_that_lead_out_of_the_address_space(
+def test_strides_that_lead_out_of_the_address_space_are_refused(
     strides: tuple[int, int], describe: Callable[[Any], Any]
 ) -> None:
     array = np.lib.stride_tricks.as_strided(np.zeros(1), (2, 2), strides)
@@ -255,7 +255,7 @@ UNFIT: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("copy", [None, True, False])
 @pytest.mark.parametrize("name", UNFIT)
-def test_what_has_no_dlpack_type(name: str, copy: bool | None) -> None:
+def test_types_that_dlpack_lacks_are_refused(name: str, copy: bool | None) -> None:
     with pytest.raises(BufferError) as caught:
         bridge.from_dlpack(UNFIT[name](), copy=copy)
     assert str(caught.value)
@@ -263,12 +263,12 @@ def test_what_has_no_dlpack_type(name: str, copy: bool | None) -> None:
 
 @pytest.mark.parametrize("name", UNFIT)
 @pytest.mark.parametrize("target", ["torch", "caffe2"])
-def test_neither_elsewhere(name: str, target: str) -> None:
+def test_types_that_dlpack_lacks_are_refused_by_every_target(name: str, target: str) -> None:
     with pytest.raises(BufferError):
         bridge.convert(UNFIT[name](), target)
 
 
-def test_scalars_of_numpy() -> None:
+def test_scalars_of_numpy_become_tensors_without_dimensions() -> None:
     for scalar in (np.float32(2.5), np.int8(-3), np.bool_(True), np.complex64(1j)):
         x = bridge.asarray(scalar)
         assert x.dtype().numpy == scalar.dtype
@@ -277,14 +277,14 @@ def test_scalars_of_numpy() -> None:
         bridge.from_dlpack(np.datetime64(0, "s"))
 
 
-def test_subclasses_of_arrays() -> None:
+def test_subclasses_of_arrays_are_shared() -> None:
     matrix = np.ones((2, 2)).view(type("Mine", (np.ndarray,), {}))
     x = bridge.from_dlpack(matrix)
     assert x.data_ptr() == matrix.ctypes.data
     assert type(x.numpy()) is np.ndarray
 
 
-def test_a_mapped_file(tmp_path: Any) -> None:
+def test_a_mapped_file_is_shared(tmp_path: Any) -> None:
     path = tmp_path / "data.bin"
     path.write_bytes(np.arange(6, dtype=np.float32).tobytes())
     read = np.memmap(path, np.float32, "r")

@@ -34,7 +34,7 @@ def copied(call: Any) -> tuple[int, int]:
 @pytest.mark.parametrize("copy", [None, True])
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("source", [FOREIGN, ODD, *LAZY.values()], ids=["foreign", "odd", *LAZY])
-def test_one_copy(source: Any, target: str, copy: bool | None) -> None:
+def test_a_conversion_that_copies_copies_once(source: Any, target: str, copy: bool | None) -> None:
     if target in ("jax", "tensorflow"):
         pytest.importorskip(target)
     if target == ("numpy" if isinstance(source, np.ndarray) else "torch"):
@@ -46,14 +46,16 @@ def test_one_copy(source: Any, target: str, copy: bool | None) -> None:
 @pytest.mark.parametrize("name", ["int4", "uint2", "float4_e2m1fn", "float8_e5m2"])
 @pytest.mark.parametrize("copy", [None, True])
 @pytest.mark.parametrize("target", ["jax", "tensorflow"])
-def test_one_copy_of_narrow_types(name: str, target: str, copy: bool | None) -> None:
+def test_a_conversion_of_narrow_types_copies_once(
+    name: str, target: str, copy: bool | None
+) -> None:
     pytest.importorskip(target)
     source = np.zeros((2, 8), getattr(ml_dtypes, name))[:, ::2]
     assert copied(lambda: bridge.convert(source, target, copy=copy)) == (1, 8)
 
 
 @pytest.mark.parametrize("name", ["int4", "float4_e2m1fn"])
-def test_no_elements_are_no_copy(name: str) -> None:
+def test_nothing_is_copied_where_there_are_no_elements(name: str) -> None:
     jax = pytest.importorskip("jax")
     pytest.importorskip("tensorflow")
     empty = np.zeros((0, 3), getattr(ml_dtypes, name))
@@ -68,7 +70,7 @@ def test_no_elements_are_no_copy(name: str) -> None:
     assert not bridge.shares_memory(there, there)
 
 
-def test_foreign_order_comes_to_lie_where_frameworks_want_it() -> None:
+def test_a_copy_of_foreign_byte_order_is_aligned_for_frameworks() -> None:
     x = bridge.from_dlpack(FOREIGN)
     assert x.data_ptr() % 64 == 0
     assert x.tolist() == FOREIGN.tolist()

@@ -33,7 +33,7 @@ def typed(element: ElementType) -> at.Tensor:
 
 @both_wrappers
 @pytest.mark.parametrize("copy", [None, False, True])
-def test_numpy(wrap: type, copy: bool | None) -> None:
+def test_numpy_shares_the_memory_unless_asked_to_copy(wrap: type, copy: bool | None) -> None:
     x = six(wrap)
     array = np.from_dlpack(x, copy=copy)
     assert array.tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -44,13 +44,13 @@ def test_numpy(wrap: type, copy: bool | None) -> None:
 
 
 @both_wrappers
-def test_numpy_on_a_device(wrap: type) -> None:
+def test_numpy_shares_the_memory_for_the_device_cpu(wrap: type) -> None:
     x = six(wrap)
     assert np.from_dlpack(x, device="cpu").ctypes.data == address(x)
 
 
 @pytest.mark.parametrize("element", IN_BUFFERS, ids=str)
-def test_numpy_of_every_type(element: ElementType) -> None:
+def test_numpy_reads_every_type(element: ElementType) -> None:
     x = typed(element)
     array = np.from_dlpack(x)
     assert array.dtype == element.numpy
@@ -64,7 +64,7 @@ def test_numpy_of_read_only_memory() -> None:
     assert array.tobytes() == b"abc"
 
 
-def test_numpy_of_views() -> None:
+def test_numpy_reads_views() -> None:
     source = np.arange(24, dtype=np.int64).reshape(2, 3, 4)
     x = bridge.from_dlpack(source)
     backwards = bridge.from_dlpack(source[::-1])
@@ -76,7 +76,7 @@ def test_numpy_of_views() -> None:
 
 @both_wrappers
 @pytest.mark.parametrize("copy", [None, False, True])
-def test_torch(wrap: type, copy: bool | None) -> None:
+def test_torch_shares_the_memory_unless_asked_to_copy(wrap: type, copy: bool | None) -> None:
     x = six(wrap)
     t = torch.from_dlpack(x, copy=copy)
     assert t.tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -86,7 +86,7 @@ def test_torch(wrap: type, copy: bool | None) -> None:
 
 
 @pytest.mark.parametrize("element", IN_TORCH, ids=str)
-def test_torch_of_every_type(element: ElementType) -> None:
+def test_torch_reads_every_type(element: ElementType) -> None:
     x = typed(element)
     t = torch.from_dlpack(x)
     assert t.dtype is element.torch
@@ -94,7 +94,7 @@ def test_torch_of_every_type(element: ElementType) -> None:
 
 
 @both_wrappers
-def test_torch_of_capsules(wrap: type) -> None:
+def test_torch_takes_capsules(wrap: type) -> None:
     x = six(wrap)
     for max_version in (None, (1, 3)):
         t = torch.from_dlpack(x.__dlpack__(max_version=max_version))
@@ -134,7 +134,7 @@ def test_torch_of_read_only_memory_is_a_copy() -> None:
         torch.from_dlpack(x)
 
 
-def test_what_torch_cannot_take_is_shared_with_other_consumers() -> None:
+def test_memory_that_torch_cannot_take_is_shared_with_other_consumers() -> None:
     for source in (np.arange(6.0)[::-1], np.frombuffer(b"abcdef", np.uint8)):
         x = bridge.from_dlpack(source)
         array = np.from_dlpack(x)
@@ -147,7 +147,7 @@ def test_what_torch_cannot_take_is_shared_with_other_consumers() -> None:
 
 @both_wrappers
 @isolated
-def test_tvm_ffi(wrap: type) -> None:
+def test_tvm_ffi_shares_the_memory_and_holds_it(wrap: type) -> None:
     tvm_ffi = pytest.importorskip("tvm_ffi")
     x = six(wrap)
     out = tvm_ffi.from_dlpack(x)
@@ -161,7 +161,7 @@ def test_tvm_ffi(wrap: type) -> None:
 
 @both_wrappers
 @isolated
-def test_tvm_ffi_as_an_argument(wrap: type) -> None:
+def test_functions_of_tvm_ffi_take_tensors(wrap: type) -> None:
     tvm_ffi = pytest.importorskip("tvm_ffi")
     seen = []
     function = tvm_ffi.convert(lambda tensor: seen.append(bridge.to_numpy(tensor).tolist()))
@@ -170,7 +170,7 @@ def test_tvm_ffi_as_an_argument(wrap: type) -> None:
 
 
 @isolated
-def test_tvm_ffi_in() -> None:
+def test_tensors_of_tvm_ffi_are_shared() -> None:
     tvm_ffi = pytest.importorskip("tvm_ffi")
     source = np.arange(6, dtype=np.float32).reshape(2, 3)
     x = bridge.from_dlpack(tvm_ffi.from_dlpack(source))
@@ -193,7 +193,9 @@ def test_tvm_ffi_in() -> None:
         lambda x, t: x.add(t),
     ],
 )
-def test_functions_of_torch(call: Callable[[Any, torch.Tensor], Any]) -> None:
+def test_functions_of_torch_take_tensors_in_any_mixture(
+    call: Callable[[Any, torch.Tensor], Any],
+) -> None:
     """`__torch_function__`: torch's own functions take `at.Tensor`, in any mixture."""
     assert call(six(at.Tensor), torch.ones(2, 3)).tolist() == [[1, 2, 3], [4, 5, 6]]
 
@@ -258,7 +260,7 @@ def test_writing_read_only_memory_is_an_error(name: str) -> None:
         WRITES[name](bridge.from_dlpack(b"abc"))
 
 
-def test_functions_of_numpy() -> None:
+def test_functions_of_numpy_take_tensors() -> None:
     for wrap in (at.Tensor, caffe2.Tensor):
         x = six(wrap)
         assert np.sum(np.asarray(x)) == 15

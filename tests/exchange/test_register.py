@@ -57,7 +57,7 @@ def test_a_derived_class_is_of_the_library() -> None:
 
 
 @isolated
-def test_registering_again_replaces() -> None:
+def test_registering_again_replaces_the_importer() -> None:
     bridge.register("signal", types=[Signal], importer=lambda x: x.samples)
     x = Signal(np.arange(2.0))
     assert bridge.from_dlpack(x).tolist() == [0, 1]
@@ -128,7 +128,7 @@ def test_the_object_is_kept() -> None:
 
 
 @isolated
-def test_importers_that_copy_are_found_out() -> None:
+def test_a_copy_by_an_importer_is_noticed() -> None:
     bridge.register("signal", types=[Signal], importer=lambda x: np.array(x.samples))
     x = Signal(np.arange(3.0))
     with bridge.audit() as log:
@@ -144,7 +144,7 @@ def test_importers_that_copy_are_found_out() -> None:
 
 
 @isolated
-def test_exporters_that_copy_are_found_out() -> None:
+def test_a_copy_by_an_exporter_is_noticed() -> None:
     bridge.register(
         "signal", types=[Signal], importer=lambda x: x.samples, exporter=lambda t: Signal(t.clone())
     )
@@ -156,7 +156,7 @@ def test_exporters_that_copy_are_found_out() -> None:
 
 
 @isolated
-def test_errors_name_the_library() -> None:
+def test_errors_of_importers_and_exporters_name_the_library() -> None:
     def fail(x: Any) -> Any:
         raise ValueError("no samples")
 
@@ -184,7 +184,9 @@ def test_errors_name_the_library() -> None:
         (("x",), {"unknown": 1}),
     ],
 )
-def test_bad_arguments(arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+def test_wrong_arguments_are_refused_and_register_nothing(
+    arguments: tuple[Any, ...], options: dict[str, Any]
+) -> None:
     with pytest.raises(TypeError):
         bridge.register(*arguments, **options)
     with pytest.raises(ValueError):

@@ -71,7 +71,7 @@ def test_each_device_has_its_stream(cuda: FakeCuda, wrap: type) -> None:
         table.work_stream((abi.CUDA, 2))
 
 
-def test_no_synchronisation_where_none_is_asked_for(cuda: FakeCuda) -> None:
+def test_stream_minus_one_waits_for_nothing(cuda: FakeCuda) -> None:
     x = on_cuda()
     cuda.current[0] = SIDE
     take(x, stream=-1).release()
@@ -80,7 +80,7 @@ def test_no_synchronisation_where_none_is_asked_for(cuda: FakeCuda) -> None:
 
 @both_wrappers
 @pytest.mark.parametrize("stream", [0, -2, 3, 4095, THEIRS + 1, 2**64])
-def test_what_is_no_stream_is_refused(cuda: FakeCuda, wrap: type, stream: int) -> None:
+def test_numbers_that_are_not_streams_are_refused(cuda: FakeCuda, wrap: type, stream: int) -> None:
     with pytest.raises(BufferError, match=f"stream={stream}"):
         on_cuda(wrap=wrap).__dlpack__(stream=stream)
     assert cuda.waits == []
@@ -93,7 +93,7 @@ def test_a_stream_is_an_int(cuda: FakeCuda, stream: Any) -> None:
     assert cuda.waits == []
 
 
-def test_streams_of_rocm(cuda: FakeCuda) -> None:
+def test_streams_of_rocm_have_its_own_numbers(cuda: FakeCuda) -> None:
     cuda.current[0] = SIDE
     producer = Producer(spec((ROCM, 0)))
     x = bridge.from_dlpack(producer)
@@ -133,7 +133,7 @@ def test_a_producer_that_knows_no_streams_is_on_the_default_one(cuda: FakeCuda) 
     assert cuda.waits == [(0, SIDE, 0)]
 
 
-def test_a_producer_on_a_device_that_is_not_there(cuda: FakeCuda) -> None:
+def test_a_producer_on_a_device_that_is_not_there_is_refused(cuda: FakeCuda) -> None:
     producer = Producer(spec((abi.CUDA, 2)))
     with pytest.raises(BufferError, match="CUDA device 2"):
         bridge.from_dlpack(producer)
@@ -143,7 +143,7 @@ def test_a_producer_on_a_device_that_is_not_there(cuda: FakeCuda) -> None:
 @pytest.mark.parametrize(
     ("theirs", "waits"), [(None, [(0, SIDE, 0)]), (1, [(0, SIDE, 0)]), (SIDE, [])]
 )
-def test_our_stream_waits_for_that_of_a_table(
+def test_our_stream_waits_for_the_stream_of_a_table(
     cuda: FakeCuda, theirs: int | None, waits: list[tuple[int, int, int]]
 ) -> None:
     cuda.current[0] = SIDE
@@ -223,7 +223,7 @@ def test_the_host_waits_for_who_knows_no_streams(cuda: FakeCuda) -> None:
     assert cuda.finished == [(1, SIDE)]
 
 
-def test_what_torch_cannot_do_is_a_buffer_error(
+def test_an_error_of_torchs_streams_is_a_buffer_error(
     cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = on_cuda()
@@ -277,7 +277,7 @@ def address_of(x: Any) -> int:
     return int(x.__cuda_array_interface__["data"][0])
 
 
-def test_the_interface_of_cuda_arrays_in(device_one: FakeCuda) -> None:
+def test_the_interface_of_cuda_arrays_is_read_with_every_layout(device_one: FakeCuda) -> None:
     whole = np.arange(12, dtype=np.int16).reshape(3, 4)
     frozen = whole.copy()
     frozen.flags.writeable = False
@@ -302,7 +302,7 @@ def test_no_elements_have_no_address(cuda: FakeCuda) -> None:
 
 
 @pytest.mark.parametrize(("stream", "theirs"), [(1, 0), (2, 2), (THEIRS, THEIRS)])
-def test_our_stream_waits_for_that_of_the_interface(
+def test_our_stream_waits_for_the_stream_of_the_interface(
     device_one: FakeCuda, stream: int, theirs: int
 ) -> None:
     device_one.current[1] = SIDE
@@ -349,13 +349,13 @@ def test_the_current_stream_goes_with_the_interface(cuda: FakeCuda) -> None:
 @pytest.mark.parametrize(
     ("dtype", "typestr"), [("bfloat16", "<V2"), ("float16", "<f2"), ("bool", "|b1")]
 )
-def test_element_types_of_the_interface(cuda: FakeCuda, dtype: str, typestr: str) -> None:
+def test_the_interface_names_the_element_types(cuda: FakeCuda, dtype: str, typestr: str) -> None:
     host = at.zeros(3, dtype=dtype)
     x = at.from_blob(host.data_ptr(), (3,), dtype=dtype, device="cuda:0")
     assert x.__cuda_array_interface__["typestr"] == typestr
 
 
-def test_element_types_that_the_interface_lacks(cuda: FakeCuda) -> None:
+def test_tensors_of_types_that_the_interface_lacks_have_no_interface(cuda: FakeCuda) -> None:
     host = at.zeros(3, dtype="float8_e4m3fn")
     x = at.from_blob(host.data_ptr(), (3,), dtype="float8_e4m3fn", device="cuda:0")
     with pytest.raises(AttributeError, match="__dlpack__"):
@@ -405,7 +405,7 @@ def test_our_stream_waits_for_the_event(cuda: FakeCuda, monkeypatch: pytest.Monk
         bridge.from_dlpack(with_event())
 
 
-def test_an_event_that_cannot_be_waited_for(
+def test_an_event_that_cannot_be_waited_for_is_refused(
     cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def absent(name: str) -> None:
@@ -431,7 +431,7 @@ def test_a_device_array_is_ready(cuda: FakeCuda) -> None:
     assert cuda.finished == [(0, SIDE)]
 
 
-def test_what_another_thread_does_is_on_our_streams(cuda: FakeCuda) -> None:
+def test_the_work_of_another_thread_is_on_our_streams(cuda: FakeCuda) -> None:
     seen: list[list[int]] = []
 
     def work() -> None:

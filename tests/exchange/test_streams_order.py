@@ -196,7 +196,7 @@ def test_frameworks_that_import_objects_wait(device: int, immutable: bool) -> No
 
 
 @both_wrappers
-def test_nobody_waits_who_need_not(wrap: type) -> None:
+def test_no_stream_waits_without_need(wrap: type) -> None:
     side = torch.cuda.Stream()
     t = zeros(0)
     x = wrap(bridge.from_dlpack(t))
@@ -227,7 +227,7 @@ def test_nobody_waits_who_need_not(wrap: type) -> None:
 
 @devices
 @pytest.mark.parametrize("version", [2, 3])
-def test_versions_of_the_interface(device: int, version: int) -> None:
+def test_our_stream_waits_by_the_version_of_the_interface(device: int, version: int) -> None:
     """Version 2 has no streams, so its producers have waited."""
     side, ours = torch.cuda.Stream(device), torch.cuda.Stream(device)
     t = zeros(device)
@@ -249,7 +249,7 @@ def test_versions_of_the_interface(device: int, version: int) -> None:
 
 
 @devices
-def test_the_stream_of_an_interface_without_elements(device: int) -> None:
+def test_an_interface_without_elements_orders_no_streams(device: int) -> None:
     """No address says which device the stream is on, and nothing is to be waited for."""
     side = torch.cuda.Stream(device)
     with torch.cuda.stream(side):

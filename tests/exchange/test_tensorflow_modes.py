@@ -52,7 +52,7 @@ def test_a_variable_gives_its_value() -> None:
     assert x.readonly
 
 
-def test_variables_without_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_without_a_value_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with tf.Graph().as_default():
         of_a_graph = tf.Variable(1.0)
     with pytest.raises(BufferError, match="no value here"):
@@ -68,7 +68,7 @@ def test_variables_without_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
             refusing(variable)
 
 
-def test_dimensions() -> None:
+def test_tensorflow_takes_254_dimensions() -> None:
     assert bridge.to_tensorflow(at.zeros((1,) * 254)).shape.rank == 254
     with pytest.raises(BufferError, match="254"):
         bridge.to_tensorflow(at.zeros((1,) * 255))
@@ -83,7 +83,7 @@ def test_unaligned_memory_is_copied_and_works(offset: int) -> None:
         bridge.to_tensorflow(source, copy=False)
 
 
-def test_inside_a_function() -> None:
+def test_symbolic_tensors_are_refused_inside_a_function() -> None:
     seen = []
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
@@ -99,7 +99,7 @@ def test_inside_a_function() -> None:
     assert seen
 
 
-def test_operations_on_what_was_handed_out_do_not_write_it() -> None:
+def test_operations_of_tensorflow_do_not_write_our_memory() -> None:
     held = aligned(np.zeros(1000, np.float32))
     held.flags.writeable = False
     compute = tf.function(lambda x: tf.exp(x + 1.0), autograph=False)
@@ -119,7 +119,7 @@ def test_memory_is_held_both_ways() -> None:
     assert float(tf.reduce_sum(tensor)) == 499500
 
 
-def test_allocations_come_back() -> None:
+def test_allocations_for_tensorflow_come_back() -> None:
     stats = c10.GetAllocator("cpu").stats
     gc.collect()
     before = stats.allocated_bytes
@@ -145,7 +145,7 @@ def test_the_first_tensor_may_be_symbolic() -> None:
     assert bridge.to_tensorflow(at.ones(2)).numpy().tolist() == [1, 1]
 
 
-def test_objects_of_tensorflow_that_are_no_tensors() -> None:
+def test_objects_of_tensorflow_that_are_not_tensors_are_refused() -> None:
     for x in (tf.TensorShape([2]), tf.float32, tf.data.Dataset.range(3)):
         for call in (bridge.from_dlpack, bridge.explain, lambda x: bridge.shares_memory(x, x)):
             with pytest.raises(TypeError):

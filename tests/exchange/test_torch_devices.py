@@ -32,7 +32,7 @@ def on(device: tuple[int, int]) -> Any:
     [*ABSENT, *(pytest.param((kind, 0), marks=cuda_absent) for kind in (abi.CUDA, MANAGED))],
 )
 @isolated
-def test_of_a_device_that_is_not_there(device: tuple[int, int]) -> None:
+def test_memory_of_a_device_that_is_not_there_is_refused(device: tuple[int, int]) -> None:
     x = on(device)
     calls: list[Any] = [
         x.to_torch,
@@ -48,7 +48,7 @@ def test_of_a_device_that_is_not_there(device: tuple[int, int]) -> None:
     assert repr(x).startswith("at.Tensor")
 
 
-def test_of_those_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_each_device_that_is_there_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCuda().install(monkeypatch)
     for index in (0, 1):
         require_torch_device(abi.CUDA, index)

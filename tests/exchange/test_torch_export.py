@@ -59,7 +59,7 @@ def test_the_memory_outlives_the_wrapper() -> None:
     assert len(others) == 8
 
 
-def test_the_object_itself() -> None:
+def test_a_torch_tensor_comes_back_as_itself() -> None:
     for t in (
         torch.ones(3),
         torch.ones(3, requires_grad=True),
@@ -99,7 +99,7 @@ def test_a_view_is_another_tensor_of_the_same_memory() -> None:
 
 
 @pytest.mark.parametrize("element", IN_BOTH, ids=str)
-def test_numpy_of_every_type(element: ElementType) -> None:
+def test_arrays_of_every_type_are_shared_with_torch(element: ElementType) -> None:
     array = np.frombuffer(bytearray(element.sample_bytes(6)), element.numpy).reshape(2, 3)
     t = bridge.to_torch(array)
     assert t.dtype is element.torch
@@ -108,7 +108,7 @@ def test_numpy_of_every_type(element: ElementType) -> None:
 
 
 @pytest.mark.parametrize("name", ["float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz"])
-def test_types_that_torch_lacks(name: str) -> None:
+def test_types_that_torch_lacks_are_refused(name: str) -> None:
     array = np.zeros(3, getattr(ml_dtypes, name))
     with pytest.raises((BufferError, TypeError), match=name):
         bridge.to_torch(array)
@@ -123,7 +123,7 @@ NEGATIVE: dict[str, np.ndarray] = {
 
 
 @pytest.mark.parametrize("name", NEGATIVE)
-def test_negative_strides(name: str) -> None:
+def test_negative_strides_are_copied(name: str) -> None:
     array = NEGATIVE[name]
     x = bridge.from_dlpack(array, copy=False)
     for t in (bridge.to_torch(array), bridge.to_torch(x), x.to_torch()):
@@ -134,7 +134,7 @@ def test_negative_strides(name: str) -> None:
             bridge.to_torch(source, copy=False)
 
 
-def test_negative_strides_nobody_steps_along() -> None:
+def test_negative_strides_of_one_element_or_none_are_no_hindrance() -> None:
     array = np.arange(6.0)[::-1][:1]
     t = bridge.to_torch(array)
     assert t.tolist() == [5.0]
@@ -209,7 +209,7 @@ def test_read_only_memory_is_shared_when_the_caller_says_so(name: str) -> None:
 
 
 @both_wrappers
-def test_the_method_copies_too(wrap: type) -> None:
+def test_the_method_copies_read_only_memory_too(wrap: type) -> None:
     array = read_only(np.arange(4, dtype=np.float32))
     x = wrap(bridge.from_dlpack(array))
     t = x.to_torch()
@@ -224,7 +224,7 @@ def test_writable_memory_needs_no_permission() -> None:
 
 
 @pytest.mark.parametrize("element", IN_BUFFERS, ids=str)
-def test_foreign_byte_order(element: ElementType) -> None:
+def test_foreign_byte_order_is_copied(element: ElementType) -> None:
     if element.itemsize == 1:
         swapped = np.frombuffer(bytearray(element.sample_bytes(4)), element.numpy)
     else:
@@ -242,12 +242,12 @@ def test_copy_is_a_bool_or_none(copy: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", [object(), None, 5, lambda: 0, int], ids=shown)
-def test_no_tensor(wrong: Any) -> None:
+def test_objects_without_memory_are_refused(wrong: Any) -> None:
     with pytest.raises(TypeError):
         bridge.to_torch(wrong)
 
 
 @both_wrappers
-def test_nothing_to_hand_out(wrap: type) -> None:
+def test_tensors_without_elements_for_torch_are_refused(wrap: type) -> None:
     with pytest.raises((BufferError, RuntimeError, TypeError)):
         bridge.to_torch(wrap([2, 3], "cpu") if wrap is caffe2.Tensor else bridge.asarray(["a"]))

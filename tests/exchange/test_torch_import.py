@@ -32,7 +32,7 @@ def of_bytes(data: bytes, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.T
 
 @pytest.mark.parametrize("element", IN_TORCH, ids=str)
 @pytest.mark.parametrize("shape", [(), (1,), (2, 3), (0,), (2, 0, 3)], ids=str)
-def test_every_element_type(element: ElementType, shape: tuple[int, ...]) -> None:
+def test_every_element_type_is_shared(element: ElementType, shape: tuple[int, ...]) -> None:
     assert element.torch is not None
     data = element.sample_bytes(int(np.prod(shape)))
     t = of_bytes(data, element.torch, shape)
@@ -184,7 +184,7 @@ def test_lazy_bits_need_a_copy(make: Callable[[], torch.Tensor]) -> None:
         bridge.from_dlpack(make(), copy=False)
 
 
-def test_lazy_bits_without_elements() -> None:
+def test_lazy_bits_without_elements_need_no_copy() -> None:
     x = bridge.from_dlpack(torch.empty(0, dtype=torch.complex64).conj())
     assert tuple(x.sizes()) == (0,)
 
@@ -198,7 +198,7 @@ def test_the_real_part_is_shared() -> None:
     assert x.tolist() == [1.0, 3.0]
 
 
-def test_copy_true() -> None:
+def test_copy_true_copies() -> None:
     t = base().permute(2, 0, 1)
     x = bridge.from_dlpack(t, copy=True)
     assert x.data_ptr() != t.data_ptr()
@@ -208,13 +208,13 @@ def test_copy_true() -> None:
     assert x.to_torch() is not t
 
 
-def test_device() -> None:
+def test_a_device_in_every_spelling_shares_memory_that_is_there() -> None:
     t = base()
     for device in ("cpu", torch.device("cpu"), c10.Device("cpu"), c10.DeviceType.CPU):
         assert bridge.from_dlpack(t, device=device).data_ptr() == t.data_ptr()
 
 
-def test_values_of_the_small_floats() -> None:
+def test_the_small_floats_keep_their_values() -> None:
     values = [0.0, -0.0, 1.0, -2.0, 0.5, float("inf"), float("nan")]
     for name in ("bfloat16", "float16", "float8_e5m2"):
         t = torch.tensor(values).to(getattr(torch, name))
@@ -228,7 +228,7 @@ def test_values_of_the_small_floats() -> None:
     assert bridge.to_numpy(e4m3).dtype == ml_dtypes.float8_e4m3fn
 
 
-def test_complex32() -> None:
+def test_complex32_is_shared() -> None:
     t = torch.tensor([1 + 2j, -3.5j], dtype=torch.complex32)
     x = bridge.from_dlpack(t)
     check_tensor(x, (2,), BY_NAME["complex32"], address=t.data_ptr(), data=torch_bytes(t, 4))
@@ -242,7 +242,7 @@ def test_one_tensor_imported_twice_is_one_memory() -> None:
     assert first.to_torch() is second.to_torch() is t
 
 
-def test_constructors_of_the_wrappers() -> None:
+def test_a_caffe2_tensor_takes_contiguous_memory_only() -> None:
     t = base()
     x = bridge.from_dlpack(t)
     flat = caffe2.Tensor(x)

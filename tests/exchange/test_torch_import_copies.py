@@ -14,7 +14,7 @@ from tests.helpers.isolate import isolated
 
 
 @isolated
-def test_storages_that_were_freed_or_shrunk() -> None:
+def test_storages_that_were_freed_or_shrunk_are_not_copied() -> None:
     for left in (0, 4):
         for make in (lambda: torch.ones(8), lambda: torch.ones(4, 4)[1:, ::2]):
             t = make()
@@ -24,12 +24,12 @@ def test_storages_that_were_freed_or_shrunk() -> None:
             assert bridge.to_torch(t) is t
 
 
-def test_uninitialised_parameters() -> None:
+def test_uninitialised_parameters_are_not_copied() -> None:
     with pytest.raises(BufferError, match="uninitialised"):
         bridge.to_torch(torch.nn.LazyLinear(3).weight, copy=True)
 
 
-def test_sparse_tensors() -> None:
+def test_sparse_tensors_are_copied() -> None:
     sparse = torch.eye(3).to_sparse()
     copy = bridge.to_torch(sparse, copy=True)
     assert copy is not sparse
@@ -42,7 +42,7 @@ class Refusing(torch.Tensor):
         raise RuntimeError("not for you")
 
 
-def test_what_torch_does_not_copy() -> None:
+def test_a_subclass_that_refuses_a_copy_is_named_in_the_error() -> None:
     t = torch.arange(3.0).as_subclass(Refusing)
     with pytest.raises(BufferError, match="does not copy this Refusing: not for you"):
         bridge.to_torch(t, copy=True)

@@ -17,7 +17,7 @@ from tests.helpers.isolate import isolated
 
 
 @isolated
-def test_a_default_device_of_torch() -> None:
+def test_a_default_device_of_torch_changes_nothing() -> None:
     """The package's own default is the CPU, whatever torch's is."""
     t = torch.arange(3.0)
     with torch.device("meta"):
@@ -34,7 +34,7 @@ def test_a_default_device_of_torch() -> None:
 
 
 @isolated
-def test_a_default_type_of_torch() -> None:
+def test_a_default_type_of_torch_changes_nothing() -> None:
     torch.set_default_dtype(torch.float64)
     assert at.ones(2).dtype() == c10.float32
     assert at.rand(2).dtype() == c10.float32
@@ -42,7 +42,7 @@ def test_a_default_type_of_torch() -> None:
 
 
 @isolated
-def test_inference_mode() -> None:
+def test_tensors_of_inference_mode_are_read_and_written_outside_of_it() -> None:
     """What came in within it can be read and written outside of it."""
     with torch.inference_mode():
         t = torch.ones(3)
@@ -61,7 +61,7 @@ def test_inference_mode() -> None:
 
 
 @isolated
-def test_no_grad_and_grad() -> None:
+def test_tensors_take_part_in_gradients_of_torch_as_constants() -> None:
     x = at.ones(3)
     weight = torch.ones(3, requires_grad=True)
     (x.to_torch() * weight).sum().backward()
@@ -72,7 +72,7 @@ def test_no_grad_and_grad() -> None:
 
 
 @isolated
-def test_real_memory_while_torch_fakes() -> None:
+def test_real_memory_is_read_while_torch_fakes() -> None:
     from torch._subclasses import FakeTensorMode
 
     t = torch.arange(3.0)
@@ -124,7 +124,7 @@ def test_memory_is_kept_while_torch_traces_or_fakes() -> None:
             tensor.resize_(1 << 20)
 
 
-def test_bits_without_a_meaning() -> None:
+def test_bits_without_a_meaning_are_refused() -> None:
     t = torch.zeros(2, dtype=torch.uint8).view(torch.bits8)
     for copy in (None, False, True):
         with pytest.raises(BufferError, match=r"view\(torch\.uint8\)") as caught:
@@ -132,7 +132,7 @@ def test_bits_without_a_meaning() -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_numbers_that_torch_does_not_unpack() -> None:
+def test_packed_numbers_are_shared_and_not_unpacked() -> None:
     t = torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
     x = bridge.from_dlpack(t)
     assert "dtype=float4_e2m1fn_x2" in repr(x)

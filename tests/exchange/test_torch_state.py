@@ -109,7 +109,7 @@ ENTRIES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("name", REFUSED)
 @isolated
-def test_refused(name: str, entry: str) -> None:
+def test_tensors_without_readable_memory_are_refused(name: str, entry: str) -> None:
     warnings.simplefilter("ignore")  # torch warns of deprecated quantization, beta layouts, ...
     t = REFUSED[name]()
     warnings.simplefilter("error")
@@ -143,7 +143,7 @@ REQUIRING_GRAD: dict[str, Callable[[], torch.Tensor]] = {
 
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("name", REQUIRING_GRAD)
-def test_requires_grad(name: str, entry: str) -> None:
+def test_tensors_that_require_grad_are_refused(name: str, entry: str) -> None:
     t = REQUIRING_GRAD[name]()
     with pytest.raises(BufferError, match=r"detach\(\)"):
         ENTRIES[entry](t)
@@ -151,12 +151,12 @@ def test_requires_grad(name: str, entry: str) -> None:
     assert tuple(bridge.from_dlpack(t.detach()).sizes()) == tuple(t.shape)
 
 
-def test_requires_grad_under_no_grad() -> None:
+def test_no_grad_does_not_admit_a_tensor_that_requires_grad() -> None:
     with torch.no_grad(), pytest.raises(BufferError, match=r"detach\(\)"):
         bridge.from_dlpack(torch.ones(3, requires_grad=True))
 
 
-def test_grad_asked_for_later() -> None:
+def test_grad_asked_for_later_leaves_imported_memory_as_it_is() -> None:
     t = torch.ones(3)
     x = bridge.from_dlpack(t)
     t.requires_grad_()
@@ -171,7 +171,7 @@ def test_grad_asked_for_later() -> None:
 
 @pytest.mark.parametrize("entry", ENTRIES)
 @isolated
-def test_under_vmap(entry: str) -> None:
+def test_tensors_under_vmap_are_refused(entry: str) -> None:
     def body(row: torch.Tensor) -> torch.Tensor:
         with pytest.raises(BufferError):
             ENTRIES[entry](row)
@@ -182,7 +182,7 @@ def test_under_vmap(entry: str) -> None:
 
 @pytest.mark.parametrize("entry", ENTRIES)
 @isolated
-def test_under_grad(entry: str) -> None:
+def test_tensors_under_grad_are_refused(entry: str) -> None:
     def body(t: torch.Tensor) -> torch.Tensor:
         with pytest.raises(BufferError):
             ENTRIES[entry](t)
@@ -193,7 +193,7 @@ def test_under_grad(entry: str) -> None:
 
 @pytest.mark.parametrize("entry", ENTRIES)
 @isolated
-def test_under_jvp(entry: str) -> None:
+def test_tensors_under_jvp_are_refused(entry: str) -> None:
     def body(t: torch.Tensor) -> torch.Tensor:
         with pytest.raises(BufferError):
             ENTRIES[entry](t)
@@ -204,7 +204,7 @@ def test_under_jvp(entry: str) -> None:
 
 
 @isolated
-def test_under_functionalize() -> None:
+def test_tensors_under_functionalize_are_refused() -> None:
     def body(t: torch.Tensor) -> torch.Tensor:
         with pytest.raises(BufferError):
             bridge.from_dlpack(t)
@@ -214,7 +214,7 @@ def test_under_functionalize() -> None:
 
 
 @isolated
-def test_while_tracing_with_fakes() -> None:
+def test_fakes_of_tracing_are_refused() -> None:
     from torch.fx.experimental.proxy_tensor import make_fx
 
     def body(t: torch.Tensor) -> torch.Tensor:
@@ -226,7 +226,7 @@ def test_while_tracing_with_fakes() -> None:
 
 
 @isolated
-def test_uninitialized_parameters() -> None:
+def test_uninitialized_parameters_are_refused() -> None:
     warnings.simplefilter("ignore")  # torch calls its lazy modules a preview
     for t in (
         torch.nn.LazyLinear(3).weight,
@@ -251,7 +251,7 @@ def test_the_refused_are_left_as_they_were(wrap: type) -> None:
 
 
 @isolated
-def test_forward_mode_duals() -> None:
+def test_duals_of_forward_mode_are_refused_or_give_their_primal() -> None:
     from torch.autograd import forward_ad
 
     warnings.simplefilter("ignore")  # torch scripts its derivatives, and calls that deprecated

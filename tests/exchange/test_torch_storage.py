@@ -83,7 +83,7 @@ CHANGES: dict[str, Callable[[torch.Tensor], None]] = {
 @pytest.mark.parametrize("access", ACCESSES)
 @pytest.mark.parametrize("change", CHANGES)
 @isolated
-def test_changed_after_import(change: str, access: str) -> None:
+def test_a_storage_that_changed_after_import_is_an_error(change: str, access: str) -> None:
     t = new_memory()
     x = bridge.from_dlpack(t)
     CHANGES[change](t)
@@ -97,7 +97,7 @@ def test_changed_after_import(change: str, access: str) -> None:
 
 @pytest.mark.parametrize("change", CHANGES)
 @isolated
-def test_views_taken_before(change: str) -> None:
+def test_views_of_a_storage_that_changed_are_an_error(change: str) -> None:
     t = new_memory()
     x = bridge.from_dlpack(t)
     views = [x[5:], x.view(2, -1), bridge.from_dlpack(t[9:])]
@@ -113,7 +113,7 @@ def test_views_taken_before(change: str) -> None:
 
 @pytest.mark.parametrize("access", ACCESSES)
 @isolated
-def test_shrunk_before_import(access: str) -> None:
+def test_a_storage_that_shrank_before_import_is_an_error(access: str) -> None:
     """Refused when it comes in, or at the latest when its data is wanted."""
     t = new_memory()
     shrink(t)
@@ -131,7 +131,7 @@ def test_resized_to_nothing_before_import(copy: bool | None) -> None:
 
 
 @isolated
-def test_what_still_fits_still_works() -> None:
+def test_a_view_that_fits_into_a_shrunk_storage_is_read() -> None:
     t = torch.arange(100.0)
     t.untyped_storage().resize_(40)
     x = bridge.from_dlpack(t.as_strided((10,), (1,)))
@@ -142,7 +142,7 @@ def test_what_still_fits_still_works() -> None:
 
 
 @isolated
-def test_a_smaller_tensor_in_the_same_storage() -> None:
+def test_a_tensor_that_torch_made_smaller_leaves_ours_as_it_was() -> None:
     """`resize_` to fewer elements keeps torch's memory: ours is still all there."""
     t = torch.arange(10.0)
     x = bridge.from_dlpack(t)
@@ -187,7 +187,7 @@ def test_torch_moves_to_other_memory(change: Callable[[torch.Tensor], None], acc
 
 
 @isolated
-def test_swapped_tensors() -> None:
+def test_a_swapped_tensor_gives_old_values_or_an_error() -> None:
     t = new_memory()
     x = bridge.from_dlpack(t)
     # torch refuses to swap what others hold weak references to.
@@ -203,7 +203,7 @@ def test_swapped_tensors() -> None:
 
 
 @isolated
-def test_moved_to_shared_memory() -> None:
+def test_a_storage_moved_to_shared_memory_gives_old_values_or_an_error() -> None:
     """`share_memory_` moves the storage: the address that came in is no longer torch's."""
     t = new_memory()
     x = bridge.from_dlpack(t)
@@ -218,7 +218,7 @@ def test_moved_to_shared_memory() -> None:
 
 
 @isolated
-def test_memory_of_the_package_that_torch_resizes() -> None:
+def test_memory_of_the_package_survives_a_resize_by_torch() -> None:
     """torch's own resize of a tensor that we handed out does not reach our memory."""
     x = at.ones(NUMEL)
     t = x.to_torch()
@@ -234,7 +234,7 @@ def test_memory_of_the_package_that_torch_resizes() -> None:
 
 
 @isolated
-def test_error_says_what_happened() -> None:
+def test_an_error_says_that_the_storage_changed() -> None:
     x = bridge.from_dlpack(t := new_memory())
     to_nothing(t)
     with pytest.raises(CHANGED, match=r"(?i)storage|resize|shr[iu]nk|changed"):

@@ -54,7 +54,7 @@ dist.destroy_process_group()
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
-def test_distributed_tensors(tmp_path: Path) -> None:
+def test_distributed_tensors_name_their_local_tensor(tmp_path: Path) -> None:
     run_python(DISTRIBUTED, str(tmp_path / "store"))
 
 
@@ -93,7 +93,7 @@ class Pair(Quantised):
         raise NotImplementedError
 
 
-def test_quantised_subclasses() -> None:
+def test_quantised_subclasses_name_dequantize() -> None:
     x = Quantised(torch.ones(2, dtype=torch.int8), 0.5)
     with pytest.raises(BufferError, match=r"Quantised .*tensor\.dequantize\(\)"):
         bridge.from_dlpack(x)
@@ -109,7 +109,7 @@ def test_other_subclasses_name_their_tensors() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # masked tensors are a prototype
-def test_masked_tensors() -> None:
+def test_masked_tensors_name_get_data() -> None:
     x = torch.masked.masked_tensor(torch.arange(2.0), torch.tensor([True, False]))
     with pytest.raises(BufferError, match=r"MaskedTensor .*get_data\(\)"):
         bridge.from_dlpack(x)
@@ -117,7 +117,7 @@ def test_masked_tensors() -> None:
     assert "get_data" in str(bridge.explain(x).note)
 
 
-def test_fake_tensors() -> None:
+def test_fake_tensors_name_strict_export() -> None:
     with FakeTensorMode():
         x = torch.ones(2)
     with pytest.raises(BufferError, match=r"strict=True.*custom operator"):
@@ -145,14 +145,14 @@ def test_fake_tensors() -> None:
         (torch.nn.Linear(1, 1).state_dict(), "x['weight']"),
     ],
 )
-def test_what_holds_tensors(x: Any, entry: str) -> None:
+def test_containers_of_tensors_name_convert(x: Any, entry: str) -> None:
     for door in (bridge.from_dlpack, bridge.explain):
         with pytest.raises(TypeError, match=r"bridge\.convert\(x, 'numpy'\)") as caught:
             door(x)
         assert entry in str(caught.value)
 
 
-def test_what_holds_no_tensors() -> None:
+def test_containers_without_tensors_are_refused() -> None:
     loop: dict[str, Any] = {}
     loop["self"] = loop
     for x in ({}, {"a": 1}, loop):
@@ -160,7 +160,7 @@ def test_what_holds_no_tensors() -> None:
             bridge.from_dlpack(x)
 
 
-def test_the_gradient_of_integers() -> None:
+def test_the_gradient_of_integers_is_refused() -> None:
     jax = pytest.importorskip("jax")
     x = jax.grad(lambda x: jax.numpy.sum(x) * 1.0, allow_int=True)(jax.numpy.arange(3))
     with pytest.raises(BufferError, match=r"float0.*numpy\.zeros"):

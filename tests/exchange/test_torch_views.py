@@ -68,7 +68,7 @@ def test_views_are_views_of_one_torch_storage(source) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_the_storage_offset_is_that_of_torch(source) -> None:
+def test_storage_offset_equals_torchs(source) -> None:
     x = source()
     for view in (x, x[1:], x.t()[2], x.view("uint8")):
         assert view.storage_offset() == view.to_torch().storage_offset()
@@ -155,7 +155,7 @@ def test_is_set_to_says_whether_two_views_are_one() -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_gradients_of_a_tensor_that_went_out_stay_outside(source) -> None:
+def test_gradients_of_an_exported_tensor_stay_outside(source) -> None:
     x = source()
     out = x[1:].to_torch()
     out.add_(torch.ones(2, 4, requires_grad=True))
@@ -188,7 +188,7 @@ def test_new_memory_is_a_new_torch_storage() -> None:
 
 
 @pytest.mark.parametrize("mode", ["inference", "fake", "grad", "functionalize", "vmap", "dispatch"])
-def test_modes_of_torch_do_not_change_what_goes_out(mode) -> None:
+def test_modes_of_torch_do_not_change_exported_tensors(mode) -> None:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Logs(TorchDispatchMode):

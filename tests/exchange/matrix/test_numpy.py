@@ -12,10 +12,10 @@ from tests.exchange.matrix.sources_numpy import CASES
 
 @pytest.mark.parametrize("route", ROUTES, ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_route(case: Case, route: Route) -> None:
+def test_each_route_takes_an_array_or_buffer_or_refuses_it(case: Case, route: Route) -> None:
     check_route(case, route)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_feed(case: Case) -> None:
+def test_feed_blob_takes_an_array_or_buffer_or_refuses_it(case: Case) -> None:
     check_feed(case)
