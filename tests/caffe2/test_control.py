@@ -74,7 +74,9 @@ LOOPS: list[tuple[Callable[[Program, Any], Any], int]] = [
 
 @pytest.mark.parametrize(("loop", "times"), LOOPS, ids=range(len(LOOPS)))
 @pytest.mark.parametrize("kind", ["net", "nets", "step"])
-def test_loops(program: Program, loop: Any, times: int, kind: str) -> None:
+def test_loops_run_their_body_as_often_as_caffe2(
+    program: Program, loop: Any, times: int, kind: str
+) -> None:
     body = {
         "net": program.a,
         "nets": [program.a, core.Net("idle")],
@@ -86,7 +88,9 @@ def test_loops(program: Program, loop: Any, times: int, kind: str) -> None:
 @pytest.mark.parametrize("on_blob", [False, True])
 @pytest.mark.parametrize("as_steps", [False, True])
 @pytest.mark.parametrize("holds", [False, True])
-def test_branches(program: Program, on_blob: bool, as_steps: bool, holds: bool) -> None:
+def test_branches_run_the_body_that_their_condition_chooses(
+    program: Program, on_blob: bool, as_steps: bool, holds: bool
+) -> None:
     condition: Any = ("yes" if holds else "no") if on_blob else program.false
     if holds and not on_blob:
         condition = program.true
@@ -98,13 +102,13 @@ def test_branches(program: Program, on_blob: bool, as_steps: bool, holds: bool) 
     assert program.run(control.IfNot("if_not", condition, a, b)) == (second, first)
 
 
-def test_switches(program: Program) -> None:
+def test_switches_run_the_first_case_that_holds(program: Program) -> None:
     cases = (program.false, program.a), (program.true, [program.b, program.b])
     assert program.run(control.Switch("switch", *cases)) == (0, 2)
     assert program.run(control.SwitchNot("switch", list(cases))) == (1, 0)
 
 
-def test_steps_in_order_and_concurrently(program: Program) -> None:
+def test_steps_run_in_order_or_concurrently(program: Program) -> None:
     step = control.Do("both", program.a, program.b)
     assert program.run(step, control.Do("same", step)) == (2, 2)
     assert control.Do("same", step) is control.DoParallel("same", step) is step
@@ -124,7 +128,7 @@ def test_conditions_are_combined(program: Program, relation: str, expected: bool
         assert bool(workspace.FetchBlob(control.GetConditionBlobFromNet(net))) is expected
 
 
-def test_one_condition_and_none(program: Program) -> None:
+def test_one_condition_is_copied_and_none_gives_none(program: Program) -> None:
     single = control.CombineConditions("single", [program.true], "Or")
     assert [op.type for op in single.Proto().op] == ["Copy"]  # type: ignore[union-attr]
     assert control.CombineConditions("none", [], "Or") is None
@@ -147,7 +151,7 @@ def test_names_are_given_once() -> None:
     assert len({step.Name() for step in steps}) == 3
 
 
-def test_what_is_refused(program: Program) -> None:
+def test_nets_and_conditions_that_are_not_fit_are_refused(program: Program) -> None:
     with pytest.raises(EnforceNotMet, match="input cannot be empty") as error:
         control.Do("nothing")
     assert isinstance(error.value, ValueError)

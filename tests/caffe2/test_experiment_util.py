@@ -25,7 +25,7 @@ class Logger(ExternalLogger):
         raise ValueError("is lost")
 
 
-def test_lines_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_has_a_line_for_each_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     log = ModelTrainerLog("name", {"batch": 4})
     log.log(8, 2, {"loss": 0.5, "accuracy": 1.0})
@@ -41,7 +41,7 @@ def test_lines_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert [line.split(",")[-1] for line in lines] == ["0.5", "0.25"]
 
 
-def test_other_loggers(
+def test_other_loggers_get_arguments_and_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.chdir(tmp_path)

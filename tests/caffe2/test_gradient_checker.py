@@ -21,7 +21,7 @@ def squares(name: str, operator: str = "Sqr") -> core.Net:
     return net
 
 
-def test_the_gradient_of_an_operator() -> None:
+def test_the_gradient_of_an_operator_agrees_with_its_estimate() -> None:
     before = workspace.CurrentWorkspace()
     operator = core.CreateOperator("Sqr", "x", "y")
     agree, gradient, estimate = CHECKER.CheckSimple(
@@ -33,7 +33,7 @@ def test_the_gradient_of_an_operator() -> None:
     assert workspace.CurrentWorkspace() == before
 
 
-def test_a_sparse_gradient() -> None:
+def test_a_sparse_gradient_is_checked_as_a_dense_one() -> None:
     ids = np.array([2, 0, 2])
     operator = core.CreateOperator("Gather", ["x", "ids"], "y")
     agree, gradient, _ = CHECKER.CheckSimple(operator, [X, ids], 0, [0])
@@ -57,7 +57,7 @@ def test_a_gradient_of_another_shape_is_refused() -> None:
 
 
 @pytest.mark.usefixtures("fresh_workspace")
-def test_the_gradient_of_a_net() -> None:
+def test_the_gradient_of_a_net_agrees_with_its_estimate() -> None:
     net = squares("net_gradient")
     mean, largest = NetGradientChecker.Check(net, ["y"], {"x": X}, "x", 0.001, 0.05)
     assert mean <= largest < 0.05
@@ -66,7 +66,7 @@ def test_the_gradient_of_a_net() -> None:
 
 
 @pytest.mark.usefixtures("fresh_workspace")
-def test_nets_are_compared() -> None:
+def test_two_nets_are_compared_by_outputs_and_gradients() -> None:
     product = core.Net("product")
     product.Mul(["x", "x"], "y")
     nets = [squares("first"), product]

@@ -32,14 +32,14 @@ def gradients(*args: Any, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]
     return found[0], found[1], model.net
 
 
-def test_by_norm() -> None:
+def test_clipping_by_norm_scales_to_the_threshold() -> None:
     before, after, _ = gradients("by_norm", clip_threshold=1.0, blobs_to_include=["y_w"])
     norm = np.linalg.norm(before["y_w"])
     np.testing.assert_allclose(after["y_w"], before["y_w"] / norm, rtol=1e-5)
     assert (after["y_b"] == before["y_b"]).all()
 
 
-def test_by_the_norm_of_absolute_values() -> None:
+def test_clipping_by_l1_norm_scales_to_the_threshold() -> None:
     before, after, _ = gradients(
         "by_norm", "l1_norm", clip_threshold=1.0, blobs_to_exclude=["y_b", "y", "x"]
     )
@@ -47,7 +47,7 @@ def test_by_the_norm_of_absolute_values() -> None:
     assert (after["y_b"] == before["y_b"]).all()
 
 
-def test_by_the_norm_of_the_parameter() -> None:
+def test_clipping_by_the_norm_of_the_parameter_scales_to_its_part() -> None:
     before, after, net = gradients(
         "by_norm",
         clip_threshold=0.5,
@@ -62,19 +62,19 @@ def test_by_the_norm_of_the_parameter() -> None:
     np.testing.assert_allclose(workspace.FetchBlob(ratio), 0.5 / scale, rtol=1e-5)
 
 
-def test_by_value() -> None:
+def test_clipping_by_value_limits_each_element() -> None:
     before, after, _ = gradients("by_value", clip_max=1.5, clip_min=-1.5)
     assert (after["y_w"] == np.minimum(before["y_w"], 1.5)).all()
 
 
-def test_sparse_gradients_stay() -> None:
+def test_sparse_gradients_are_not_clipped() -> None:
     net = core.Net("sparse")
     slices = core.GradientSlice("indices", "values")
     GradientClipping("by_value")(net, grad_map={"w": slices})
     assert len(net.Proto().op) == 0
 
 
-def test_what_is_refused() -> None:
+def test_unknown_methods_norms_and_parameters_are_refused() -> None:
     for wrong in (("by_magic",), ("by_norm", "l3_norm")):
         with pytest.raises(EnforceNotMet, match="has not been implemented"):
             GradientClipping(*wrong)

@@ -17,7 +17,7 @@ TREE = """
 """
 
 
-def test_a_hierarchy() -> None:
+def test_a_hierarchy_has_the_bytes_of_caffe2() -> None:
     leaves = [
         hsm_util.create_node_with_words(words, name)
         for words, name in (([0, 1, 2, 3], "l1"), ([4, 5], "l2"), ([6, 7], "node"))

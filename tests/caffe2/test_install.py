@@ -58,7 +58,7 @@ def test_a_script_runs_unmodified(tmp_path: Path) -> None:
     assert done.stdout == "['--flag', 'value'] __main__ [1.0, 0.0]\n", done.stderr
 
 
-def test_a_script_imports_what_is_beside_it_and_a_module_runs_too(tmp_path: Path) -> None:
+def test_a_script_imports_modules_beside_it_and_a_module_runs_too(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("value = 3\n")
     (tmp_path / "main.py").write_text(
         "import beside, sys\nfrom caffe2.python import core\nprint(beside.value, sys.argv[1:])\n"
@@ -125,7 +125,7 @@ assert workspace is bridged.workspace and core is bridged.core
     assert done.stdout == "[] __main__ [1.0, 0.0]\n", done.stderr
 
 
-def test_modules_are_the_bridges_and_others_say_what_there_is() -> None:
+def test_modules_come_from_the_bridge_and_others_name_what_there_is() -> None:
     code = """
 import bridge.caffe2
 bridge.caffe2.install()
@@ -148,7 +148,7 @@ assert len([one for one in __import__("sys").meta_path if "_Caffe2" in type(one)
     assert done.returncode == 0, done.stderr
 
 
-def test_libraries_of_operators_that_are_no_files_are_passed_over(tmp_path: Path) -> None:
+def test_libraries_of_operators_that_are_not_files_are_passed_over(tmp_path: Path) -> None:
     """As in the real Caffe2: scripts name them by their place in its sources."""
     library = tmp_path / "ops.so"
     detectron = tmp_path / "libcaffe2_detectron_ops_gpu.so"
@@ -174,7 +174,7 @@ else:
     assert "its operators are there already" in done.stdout
 
 
-def test_without_install_there_is_no_caffe2() -> None:
+def test_without_install_caffe2_cannot_be_imported() -> None:
     code = "import bridge, bridge.caffe2.install\nimport caffe2"
     done = python("-c", code)
     assert "ModuleNotFoundError" in done.stderr

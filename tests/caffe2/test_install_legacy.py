@@ -114,7 +114,7 @@ else:
 """)
 
 
-def test_messages_of_generated_modules(old: Path) -> None:
+def test_messages_of_generated_modules_are_made_for_this_protobuf(old: Path) -> None:
     check(f"""
 from bridge import caffe2
 caffe2.install(legacy={str(old)!r})
@@ -134,7 +134,7 @@ else:
 """)
 
 
-def test_what_is_nowhere_says_how_to_get_it(old: Path) -> None:
+def test_a_missing_module_says_how_to_get_it(old: Path) -> None:
     check(f"""
 from bridge import caffe2
 caffe2.install()
@@ -205,7 +205,7 @@ else:
 """)
 
 
-def test_a_script_with_an_old_pytorch(old: Path, tmp_path: Path) -> None:
+def test_a_script_runs_with_an_old_pytorch(old: Path, tmp_path: Path) -> None:
     script = tmp_path / "main.py"
     script.write_text(
         "import sys\nfrom caffe2.python import pipeline\nprint(pipeline.make()[1], sys.argv[1:])\n"
@@ -258,7 +258,7 @@ with session.LocalSession() as run:
 
 @pytest.mark.skipif(not REAL, reason="CAFFE2_LEGACY does not name an old PyTorch")
 @pytest.mark.parametrize("module", ["schema_test", "control_test", "net_builder_test", "task_test"])
-def test_tests_of_the_real_one_pass(module: str) -> None:
+def test_tests_of_the_real_caffe2_pass(module: str) -> None:
     done = python(
         *("-W", "ignore", "-m", "bridge.caffe2", "--force", "--legacy", REAL),
         *("-m", "unittest", f"caffe2.python.{module}"),

@@ -85,7 +85,7 @@ def net_of(name: str, affix: str) -> tuple[core.Net, list[Any]]:
 
 
 @pytest.mark.parametrize(("name", "affix"), OPERATORS)
-def test_operators(name: str, affix: str) -> None:
+def test_allreduce_adds_the_operators_of_caffe2(name: str, affix: str) -> None:
     net, sums = net_of(name, affix)
     assert [shown(op) for op in net.Proto().op] == [
         line.strip() for line in OPERATORS[name, affix].strip().splitlines()
@@ -95,7 +95,7 @@ def test_operators(name: str, affix: str) -> None:
 
 @pytest.mark.usefixtures("fresh_workspace")
 @pytest.mark.parametrize("name", [*COUNTS, "AllreduceFallback"])
-def test_values(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_allreduce_leaves_the_sum_in_each_blob(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(muji, "OnGPU", lambda gpu_id: muji.OnCPU())
     net, sums = net_of(name, "_r")
     for i in range(len(sums)):
@@ -104,7 +104,7 @@ def test_values(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [workspace.FetchBlob(blob).item() for blob in sums] == [2.0 ** len(sums) - 1] * len(sums)
 
 
-def test_which_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_allreduce_chooses_by_number_and_access_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = np.zeros((8, 8), bool)
     monkeypatch.setattr(workspace, "GetGpuPeerAccessPattern", lambda: pattern)
 

@@ -24,7 +24,7 @@ def net() -> core.Net:
     return found
 
 
-def test_a_graph_in_json(tmp_path: Path) -> None:
+def test_a_graph_in_json_has_the_nodes_and_edges_of_the_net(tmp_path: Path) -> None:
     net_drawer.GetGraphInJson(net(), str(tmp_path / "net.json"))
     graph = json.loads((tmp_path / "net.json").read_text())
     labels = [node["label"] for node in graph["nodes"]]
@@ -38,7 +38,7 @@ def labels_of(graph: Any) -> list[str]:
     return sorted({node.get_name().strip('"') for node in graph.get_nodes()})
 
 
-def test_graphs_of_a_net() -> None:
+def test_graphs_of_a_net_have_its_operators_and_edges() -> None:
     pytest.importorskip("pydot")
     graph = net_drawer.GetPydotGraph(net())
     assert len(graph.get_edges()) == 7
@@ -71,7 +71,7 @@ def plan() -> Any:
     return found.Proto()
 
 
-def test_a_graph_of_a_plan() -> None:
+def test_a_graph_of_a_plan_says_how_many_steps_it_leaves_out() -> None:
     pytest.importorskip("pydot")
     graph = net_drawer.GetPlanGraph(plan())
     assert "2 more steps" in labels_of(graph)
@@ -81,7 +81,7 @@ def test_a_graph_of_a_plan() -> None:
         net_drawer.GetPlanGraph(empty.Proto())
 
 
-def test_operators_of_a_plan() -> None:
+def test_operators_of_a_plan_are_named_by_its_nets() -> None:
     operators = net_drawer.GetOperatorMapForPlan(plan())
     assert len(operators) == 5
     assert all(name.startswith("plan_drawn") for name in operators)
@@ -94,7 +94,7 @@ def test_a_picture_that_cannot_be_drawn_is_empty() -> None:
     assert len(net_drawer.GetGraphPngSafe(fail)) == EMPTY_PNG_SIZE
 
 
-def test_without_pydot(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graphs_without_pydot_name_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pydot", None)
     with pytest.raises(EnforceNotMet, match="pip install pydot"):
         net_drawer.GetPydotGraph(net())

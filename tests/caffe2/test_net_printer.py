@@ -17,7 +17,7 @@ from tests.conformance.models.printed import printed
 THEIRS = Path(__file__).parents[1] / "conformance" / "models" / "printed.txt"
 
 
-def test_the_text_is_that_of_caffe2() -> None:
+def test_the_text_equals_the_text_of_caffe2() -> None:
     assert printed(core, net_printer).split("\n--\n") == THEIRS.read_text().split("\n--\n")
 
 
@@ -65,7 +65,7 @@ def job(kind: str) -> Job:
     return Job(TaskGroup(first), TaskGroup(second))
 
 
-def test_a_job() -> None:
+def test_a_job_is_printed_by_its_groups() -> None:
     text = net_printer.to_string(job("global"), c2_syntax=False)
     # (nets of the same name made before give these a number)
     text = re.sub(r"(# net: [a-z]+)_\d+", r"\1", text)

@@ -29,13 +29,13 @@ def meta(**kwargs: Any) -> predictor_exporter.PredictorExportMeta:
     return predictor_exporter.PredictorExportMeta(**{**given, **kwargs})
 
 
-def test_the_file_is_that_of_caffe2(tmp_path: Path) -> None:
+def test_the_file_has_the_bytes_of_caffe2(tmp_path: Path) -> None:
     path = tmp_path / "exported.minidb"
     export(MODULES, str(path))
     assert path.read_bytes() == THEIRS.read_bytes()
 
 
-def test_a_file_of_caffe2_predicts() -> None:
+def test_a_file_of_caffe2_is_loaded_and_predicts() -> None:
     net = predictor_exporter.prepare_prediction_net(str(THEIRS), "minidb")
     assert workspace.FetchBlob("data").tolist() == [[1.0, 1.0, 1.0]]
     assert workspace.FetchBlob("shared").tolist() == [2.0, 2.0]
@@ -55,7 +55,7 @@ def test_all_operators_are_moved_to_a_device() -> None:
     assert found == [device] * len(found)
 
 
-def test_shapes_are_those_of_blobs_unless_given() -> None:
+def test_shapes_come_from_blobs_unless_they_are_given() -> None:
     workspace.FeedBlob("x", np.zeros((2, 3), np.float32))
     workspace.FeedBlob("y", np.zeros(5, np.float32))
     message = predictor_exporter.get_meta_net_def(meta(shapes={"x": [7]}, name="model"))
@@ -76,7 +76,7 @@ def test_shapes_are_those_of_blobs_unless_given() -> None:
         ({"predict_net": "n"}, "a net or a plan, not a str"),
     ],
 )
-def test_what_cannot_be_exported(wrong: dict[str, Any], words: str) -> None:
+def test_wrong_inputs_outputs_and_parameters_are_refused(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(EnforceNotMet, match=words) as error:
         meta(**wrong)
     assert isinstance(error.value, AssertionError)
@@ -89,7 +89,7 @@ def test_a_parameter_without_a_value_is_not_saved(tmp_path: Path) -> None:
     assert not (tmp_path / "file").exists()
 
 
-def test_keys() -> None:
+def test_keys_have_the_name_of_the_model() -> None:
     named = predictor_exporter.get_predictor_exporter_helper("sub")
     for kind, key in (
         (predictor_constants.INPUTS_BLOB_TYPE, named.inputs_name()),
@@ -105,7 +105,7 @@ def test_keys() -> None:
     assert meta(trainer_prefix="t").train_plan_name() == "t_TRAIN_PLAN_TYPE"
 
 
-def test_parts_of_a_message() -> None:
+def test_parts_of_a_message_are_added_and_read() -> None:
     message = metanet_pb2.MetaNetDef()
     utils.AddBlobs(message, "inputs_a", ["x"])
     utils.AddBlobs(message, "inputs_a", ["y"])
@@ -133,7 +133,7 @@ def test_parts_of_a_message() -> None:
     assert utils.GetApplicationSpecificInfo(message, "k") == "v"
 
 
-def test_a_message_says_what_the_model_is() -> None:
+def test_a_message_names_project_class_and_version_of_the_model() -> None:
     message = metanet_pb2.MetaNetDef()
     predictor_exporter.set_model_info(message, "project", "class", "1")
     assert message.modelInfo.modelClass == "class"
@@ -151,7 +151,7 @@ def test_the_id_of_a_model_is_replaced() -> None:
     assert utils.GetArgumentByName(other, "model_id").i == 3
 
 
-def test_a_file_whose_nets_are_damaged(tmp_path: Path) -> None:
+def test_a_file_whose_nets_are_damaged_is_refused(tmp_path: Path) -> None:
     path = str(tmp_path / "x.minidb")
     name = predictor_constants.META_NET_DEF
     workspace.FeedBlob(name, b"\x0a\xff\xff")

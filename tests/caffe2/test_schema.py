@@ -157,7 +157,7 @@ def test_nets_make_empty_and_constant_records() -> None:
     assert schema.FetchRecord(constant).a().tolist() == [3]
 
 
-def test_types_have_numbers() -> None:
+def test_types_have_the_numbers_of_caffe2() -> None:
     for number, dtype in ((1, np.float32), (4, str), (5, np.bool_), (12, np.float16)):
         assert schema.data_type_for_dtype(np.dtype(dtype)) == number
         assert schema.dtype_for_core_type(number) is dtype
@@ -165,7 +165,7 @@ def test_types_have_numbers() -> None:
         schema.dtype_for_core_type(100)
 
 
-def test_values_become_records() -> None:
+def test_dictionaries_lists_and_types_become_records() -> None:
     assert schema.as_record({"a": np.int32, "b": {"c": str}}).field_names() == ["a", "b:c"]
     assert schema.as_record([np.int32, str]) == schema.Tuple(np.int32, str)
     record = schema.as_record(np.int32)

@@ -56,7 +56,7 @@ def test_normalization_is_fused(by_name: bool) -> None:
     np.testing.assert_allclose(workspace.FetchBlob("z"), expected, rtol=1e-3)
 
 
-def test_what_does_not_exist() -> None:
+def test_an_unknown_transformation_is_an_attribute_error() -> None:
     with pytest.raises(EnforceNotMet, match="Transformation NoSuch not found") as error:
         transformations.Transformer().NoSuch(core.Net("n"))
     assert isinstance(error.value, AttributeError)

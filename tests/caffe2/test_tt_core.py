@@ -15,7 +15,7 @@ DECOMPOSED = """-8.446283 5.074496 -67.10979 8.603312 -187.8486 -3.30174 -0.3285
 -0.6655738 -0.001416658 -0.4240094 -0.6546078 -0.4272529 0.611935"""
 
 
-def test_initial_cores() -> None:
+def test_initial_cores_equal_the_cores_of_caffe2() -> None:
     cores = tt_core.init_tt_cores([2, 3], [2, 1], [1, 2, 1], seed=5)
     assert cores.dtype == np.float32
     np.testing.assert_allclose(cores, np.array(INITIAL.split(), float), rtol=1e-5)

@@ -24,7 +24,7 @@ def pyplot(monkeypatch: pytest.MonkeyPatch) -> Any:
     return matplotlib.pyplot
 
 
-def test_channels_are_moved() -> None:
+def test_channels_are_moved_without_a_copy() -> None:
     array = np.zeros((2, 4, 5, 3))
     first = visualize.ChannelFirst(array)
     assert first.shape == (2, 3, 4, 5)
@@ -33,7 +33,7 @@ def test_channels_are_moved() -> None:
 
 
 @pytest.mark.usefixtures("pyplot")
-def test_one_array() -> None:
+def test_show_single_finds_height_and_width() -> None:
     show = visualize.PatchVisualizer().ShowSingle
     assert show(np.zeros(16)).shape == (4, 4)
     assert show(np.zeros(48)).shape == (4, 4, 3)
@@ -44,7 +44,7 @@ def test_one_array() -> None:
         assert isinstance(error.value, ValueError)
 
 
-def test_several_arrays(pyplot: Any) -> None:
+def test_show_multiple_lays_out_patches(pyplot: Any) -> None:
     patches = np.arange(12.0).reshape(3, 2, 2)
     image = visualize.PatchVisualizer().ShowMultiple(patches)
     mean = patches.mean()
@@ -64,14 +64,14 @@ def test_several_arrays(pyplot: Any) -> None:
         show(np.zeros((2, 4, 5, 2)))
 
 
-def test_values_are_scaled(pyplot: Any) -> None:
+def test_show_images_scales_values(pyplot: Any) -> None:
     images = np.array([[[1.0, 5.0]], [[3.0, 3.0]]])
     shown = visualize.PatchVisualizer(gap=0).ShowImages(images, ncols=2)
     np.testing.assert_allclose(shown, [[0.0, 1.0, 0.5, 0.5]])
     assert images.max() == 5.0
 
 
-def test_channels(pyplot: Any) -> None:
+def test_show_channels_lays_out_channels(pyplot: Any) -> None:
     visualizer = visualize.PatchVisualizer(gap=0)
     patch = np.arange(6.0).reshape(1, 2, 3)
     np.testing.assert_allclose(visualizer.ShowChannels(patch)[0], [0, 3, 1, 4])
@@ -80,7 +80,7 @@ def test_channels(pyplot: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["ShowSingle", "ShowMultiple", "ShowImages", "ShowChannels"])
-def test_orders(name: str, pyplot: Any) -> None:
+def test_nchw_shows_the_picture_of_nhwc(name: str, pyplot: Any) -> None:
     several = name in ("ShowMultiple", "ShowImages")
     array = np.ones((2, 4, 5, 3)) if several else np.ones((4, 5, 3))
     getattr(visualize.NHWC, name)(array)
@@ -89,7 +89,7 @@ def test_orders(name: str, pyplot: Any) -> None:
     np.testing.assert_allclose(pyplot.imshow.call_args.args[0], first)
 
 
-def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_without_matplotlib_name_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(EnforceNotMet, match="pip install matplotlib"):
         visualize.PatchVisualizer().ShowSingle(np.zeros((2, 2)))

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 @pytest.mark.parametrize("kind", [caffe2_pb2.IDEEP, caffe2_pb2.MKLDNN])
-def test_blobs_and_operators(kind: int) -> None:
+def test_blobs_and_operators_of_mkldnn_and_ideep_are_on_the_cpu(kind: int) -> None:
     option = core.DeviceOption(kind)
     values = np.array([[-1.0, 2.0]], np.float32)
     workspace.FeedBlob("x", values, option)
@@ -23,7 +23,7 @@ def test_blobs_and_operators(kind: int) -> None:
     assert workspace.FetchTorch("y").device.type == "cpu"
 
 
-def test_copies_and_nets() -> None:
+def test_nets_of_mkldnn_and_ideep_run_on_the_cpu() -> None:
     net = core.Net("on_ideep")
     net.RunAllOnIDEEP()
     assert net.Proto().device_option.device_type == caffe2_pb2.IDEEP

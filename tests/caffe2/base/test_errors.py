@@ -47,14 +47,14 @@ def test_a_script_catches_its_own_exceptions_around_a_net(error: Exception) -> N
     assert str(copy) == str(raised.value)
 
 
-def test_what_a_scripts_exception_carries_is_there() -> None:
+def test_a_scripts_exception_keeps_its_attributes() -> None:
     with pytest.raises(NoData) as raised:
         workspace.RunOperatorOnce(failing(NoData("a", 3)).Proto().op[0])
     assert raised.value.line == 3
 
 
 @pytest.mark.parametrize("error", [StopIteration(), OSError(2, "no such file")])
-def test_what_cannot_be_both_is_the_cause(error: Exception) -> None:
+def test_an_exception_that_cannot_be_a_base_is_the_cause(error: Exception) -> None:
     with pytest.raises(EnforceNotMet) as raised:
         workspace.RunNetOnce(failing(error))
     assert not isinstance(raised.value, type(error))

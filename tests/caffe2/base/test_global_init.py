@@ -32,7 +32,7 @@ def _flags_are_put_back() -> Iterator[None]:
     caffe2.FLAGS.caffe2_max_keep_on_shrink_memory = limit
 
 
-def test_flags_that_are_taken() -> None:
+def test_known_flags_are_set_and_others_kept() -> None:
     before = GetGlobalInitArgs()
     workspace.GlobalInit(["program", f"{KEEP}=false", f"{LIMIT}=1024", "--caffe2_log_level=2"])
     assert flags() == (False, 1024)
@@ -60,7 +60,7 @@ def test_flags_that_are_taken() -> None:
         (["program", f"{LIMIT}=5", f"{KEEP}=2"], ValueError),
     ],
 )
-def test_what_is_refused_changes_no_flag(args: Any, kind: type[Exception]) -> None:
+def test_refused_arguments_change_no_flag(args: Any, kind: type[Exception]) -> None:
     before = flags(), GetGlobalInitArgs()
     with pytest.raises(kind) as raised:
         workspace.GlobalInit(args)

@@ -58,7 +58,7 @@ def blobs_of_every_kind() -> dict[str, Blob]:
 KINDS = list(blobs_of_every_kind())
 
 
-def test_an_empty_blob() -> None:
+def test_an_empty_blob_has_no_type_and_refuses_to_be_read() -> None:
     blob = Blob()
     assert not blob.is_tensor()
     assert not any(blob.IsType(T) for T in (caffe2.Tensor, c10.tensor, bytes, c10.string, Thing))
@@ -69,7 +69,7 @@ def test_an_empty_blob() -> None:
     assert "nothing" in repr(blob)
 
 
-def test_feed_and_fetch() -> None:
+def test_a_blob_gives_back_the_value_it_was_fed() -> None:
     blob = Blob()
     assert blob.feed(np.arange(3)) is True
     assert blob.fetch().tolist() == [0, 1, 2]
@@ -102,7 +102,7 @@ def test_a_feed_that_fails_changes_nothing(kind: str, value: Any) -> None:
     assert blob.feed("after") is True
 
 
-def test_is_type() -> None:
+def test_is_type_and_get_accept_the_type_of_the_value_only() -> None:
     blobs = blobs_of_every_kind()
     names: dict[str, list[Any]] = {
         "nothing": [],
@@ -126,7 +126,7 @@ def test_is_type() -> None:
 
 
 @pytest.mark.parametrize("T", [Stranger, 3, "no such type", None])
-def test_no_type(T: Any) -> None:
+def test_objects_that_are_not_types_are_refused(T: Any) -> None:
     blob = Blob()
     blob.feed("text")
     for call in (blob.IsType, blob.Get, blob.GetMutable):
@@ -135,7 +135,7 @@ def test_no_type(T: Any) -> None:
     assert blob.fetch() == b"text"
 
 
-def test_get_shares() -> None:
+def test_get_shares_the_tensor() -> None:
     blob = Blob()
     blob.feed(np.zeros(3, np.float32))
     tensor = blob.Get(caffe2.Tensor)
@@ -147,7 +147,7 @@ def test_get_shares() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_get_mutable_makes_what_is_not_there(kind: str) -> None:
+def test_get_mutable_makes_an_object_where_there_is_none(kind: str) -> None:
     blob = blobs_of_every_kind()[kind]
     held = blob._object
     thing = blob.GetMutable(Thing)
@@ -184,7 +184,7 @@ def test_get_mutable_that_fails_changes_nothing() -> None:
     assert blob.GetMutable(Needy) is needy
 
 
-def test_reset() -> None:
+def test_reset_takes_an_object_of_any_kind() -> None:
     blob = Blob()
     thing = Thing()
     blob.Reset(thing)
@@ -208,7 +208,7 @@ def test_reset() -> None:
 @pytest.mark.parametrize(
     "obj", [Stranger(), object(), [1], torch.ones(1), at.ones(2, 2).t()], ids=shown
 )
-def test_what_a_blob_cannot_hold(obj: Any) -> None:
+def test_reset_refuses_objects_that_a_blob_cannot_hold(obj: Any) -> None:
     blob = Blob()
     blob.Reset(b"old")
     with pytest.raises(c10.EnforceNotMet):
@@ -218,7 +218,7 @@ def test_what_a_blob_cannot_hold(obj: Any) -> None:
 
 @pytest.mark.parametrize("left", KINDS)
 @pytest.mark.parametrize("right", KINDS)
-def test_swap(left: str, right: str) -> None:
+def test_swap_exchanges_values_of_any_kinds(left: str, right: str) -> None:
     one, other = blobs_of_every_kind()[left], blobs_of_every_kind()[right]
     before = repr(one), one._tensor, one._object, repr(other), other._tensor, other._object
     assert one.swap(other) is None
@@ -243,7 +243,7 @@ def test_swap_takes_the_tensor_along() -> None:
             one.swap(nonsense)  # type: ignore[arg-type]
 
 
-def test_what_was_reset_to_is_the_blobs_own() -> None:
+def test_a_tensor_given_to_reset_is_written_by_the_next_feed() -> None:
     blob = Blob()
     tensor = caffe2.Tensor([2], [0.0, 0.0])
     blob.Reset(tensor)
@@ -277,7 +277,7 @@ def test_a_blob_outlives_its_workspace() -> None:
 @pytest.mark.parametrize(
     "outer", ["other text", np.arange(5), torch.arange(6.0), at.arange(7), None], ids=str
 )
-def test_what_ends_with_the_old_value_may_change_the_blob(outer: Any, inner: Any) -> None:
+def test_a_deleter_of_the_old_value_may_change_the_blob(outer: Any, inner: Any) -> None:
     """The last to come is what the blob holds, and all of it."""
     blob = Blob()
     memory = np.zeros(4, np.float32)

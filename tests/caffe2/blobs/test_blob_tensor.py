@@ -22,7 +22,7 @@ def fed(value: Any) -> Blob:
     return blob
 
 
-def test_tensor_makes_an_empty_one() -> None:
+def test_tensor_makes_an_empty_tensor() -> None:
     blob = Blob()
     tensor = blob.tensor()
     assert blob.is_tensor()
@@ -35,7 +35,7 @@ def test_tensor_makes_an_empty_one() -> None:
     assert blob.fetch().dtype == np.float32
 
 
-def test_tensor_replaces_what_is_no_tensor() -> None:
+def test_tensor_replaces_a_value_that_is_not_a_tensor() -> None:
     blob = fed("text")
     with pytest.raises(c10.EnforceNotMet) as info:
         blob.as_tensor()
@@ -77,7 +77,7 @@ def test_data_of_strings_is_a_copy() -> None:
     assert tensor.data.tolist() == [[b"a", b"b"]]
 
 
-def test_data_allocates() -> None:
+def test_data_allocates_memory_for_the_sizes() -> None:
     tensor = fed(caffe2.Tensor([2, 2], "cpu")).tensor()
     tensor.data[:] = 4
     assert tensor.data.dtype == np.float32
@@ -103,7 +103,7 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_init_of_each_type(name: str) -> None:
+def test_init_takes_the_number_of_each_type(name: str) -> None:
     number, dtype = NUMBERS[name]
     assert getattr(core.DataType, name) == number
     blob = Blob()
@@ -116,7 +116,7 @@ def test_init_of_each_type(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", c10.float32, np.float32, torch.float32])
-def test_init_by_the_name_of_a_type(dtype: Any) -> None:
+def test_init_takes_the_name_of_a_type(dtype: Any) -> None:
     tensor = Blob().tensor()
     tensor.init((3,), dtype)
     assert tensor.data.dtype == np.float32
@@ -125,7 +125,7 @@ def test_init_by_the_name_of_a_type(dtype: Any) -> None:
 @pytest.mark.parametrize(
     "dims", [[], (0, 3), np.array([2, 3]), c10.IntArrayRef([4]), range(1, 3)], ids=repr
 )
-def test_init_of_any_sizes(dims: Any) -> None:
+def test_init_takes_any_sizes(dims: Any) -> None:
     tensor = Blob().tensor()
     tensor.init(dims, core.DataType.FLOAT)
     assert tensor.shape == tuple(dims)
@@ -177,7 +177,7 @@ def test_init_keeps_a_buffer_that_does() -> None:
         tensor.init([6], core.DataType.FLOAT)
 
 
-def test_feed_copies() -> None:
+def test_feed_copies_the_array() -> None:
     blob = fed(np.zeros(2))
     tensor = blob.tensor()
     array = np.array([1.1, 10.2])
@@ -192,7 +192,7 @@ def test_feed_copies() -> None:
         assert blob.fetch().tolist() == [[b"abc", b"d"]]
 
 
-def test_fetch_copies() -> None:
+def test_fetch_copies_the_elements() -> None:
     tensor = fed(np.array([1.1, 1.2])).tensor()
     fetched = tensor.fetch()
     tensor.data[0] = 5.2
@@ -258,7 +258,7 @@ def test_after_the_blob_holds_something_else() -> None:
     assert tensor.fetch().tolist() == [0, 1, 2]
 
 
-def test_reshape() -> None:
+def test_reshape_keeps_the_memory_and_refuses_wrong_sizes() -> None:
     blob = fed(np.arange(6))
     tensor = blob.tensor()
     before = tensor.data.ctypes.data
@@ -276,7 +276,7 @@ def test_reshape() -> None:
     assert tensor.shape == (6,)
 
 
-def test_reshape_does_not_reshape_what_was_fed() -> None:
+def test_reshape_leaves_the_sizes_of_a_fed_tensor_alone() -> None:
     t = torch.arange(6)
     blob = fed(t)
     blob.tensor().reshape([2, 3])
@@ -285,7 +285,7 @@ def test_reshape_does_not_reshape_what_was_fed() -> None:
     assert blob.to_torch().data_ptr() == t.data_ptr()
 
 
-def test_what_cannot_be_set_or_made() -> None:
+def test_attributes_cannot_be_set_and_the_class_makes_no_objects() -> None:
     tensor = fed(np.arange(3)).tensor()
     for name in ("data", "shape", "other"):
         with pytest.raises(AttributeError):

@@ -55,7 +55,7 @@ def message(value: Any) -> bytes:
     return holder.serialize("x")
 
 
-def test_blob_of_its_own_deserializes_too() -> None:
+def test_blob_without_a_workspace_deserializes_too() -> None:
     holder = Blob()
     assert holder.deserialize(message(np.arange(3))) is None
     np.testing.assert_array_equal(holder.fetch(), np.arange(3))
@@ -74,7 +74,7 @@ def test_any_buffer_of_bytes_will_do(wrap: Any) -> None:
 @pytest.mark.parametrize(
     "data", [None, "text", 3, [1], np.zeros(3), memoryview(b"abcd")[::2], np.zeros((2, 2), "u1")]
 )
-def test_what_is_no_buffer_of_bytes_is_a_type_error(data: Any) -> None:
+def test_object_without_a_buffer_of_bytes_is_a_type_error(data: Any) -> None:
     with pytest.raises(EnforceNotMet) as caught:
         workspace.DeserializeBlob("x", data)
     refused(caught.value, "bytes", kind=TypeError)
@@ -121,7 +121,7 @@ def test_a_blob_tensor_in_use_sees_the_new_values() -> None:
     assert handle.fetch().tolist() == [0, 1, 2]
 
 
-def test_what_else_the_blob_held_is_replaced() -> None:
+def test_values_of_other_kinds_in_the_blob_are_replaced() -> None:
     for value in (b"text", np.arange(2.0), np.array([b"a"], dtype=object)):
         for other in (b"other", np.arange(3), np.array([b"b", b"c"], dtype=object)):
             workspace.FeedBlob("x", value)
@@ -148,7 +148,7 @@ def test_chunks_come_in_any_order(dtype: str, seed: int) -> None:
     assert workspace.FetchBlob("y").tolist() == value.tolist()
 
 
-def test_elements_that_no_chunk_brought_are_zero_or_what_they_were() -> None:
+def test_elements_without_a_chunk_are_zero_or_keep_their_values() -> None:
     part = blob(dims(4) + floats(8, 9) + segment(1, 3))
     workspace.DeserializeBlob("x", part)
     assert workspace.FetchBlob("x").tolist() == [0, 8, 9, 0]
@@ -173,9 +173,7 @@ class DirtyAllocator(c10.Allocator):
 
 @pytest.mark.parametrize("n", [3, 1000, (1 << 20) + 5, 9_000_001])
 @pytest.mark.parametrize("own_allocator", [False, True])
-def test_large_memory_that_no_chunk_brought_is_zero_whatever_it_was(
-    n: int, own_allocator: bool
-) -> None:
+def test_large_memory_without_a_chunk_is_zero_whatever_it_was(n: int, own_allocator: bool) -> None:
     part = blob(dims(n) + floats(8, 9) + segment(1, 3))
     before = c10.GetAllocator("cpu")
     if own_allocator:
@@ -194,7 +192,7 @@ def test_large_memory_that_no_chunk_brought_is_zero_whatever_it_was(
         c10.SetAllocator("cpu", before)
 
 
-def test_refused_chunk_leaves_those_that_came() -> None:
+def test_refused_chunk_leaves_the_earlier_ones_as_they_are() -> None:
     workspace.DeserializeBlob("x", blob(dims(4) + floats(8, 9) + segment(1, 3)))
     for bad in (
         blob(dims(4) + floats(8, 9) + segment(3, 5)),
@@ -222,7 +220,7 @@ def test_raw_data_is_read_where_the_typed_field_is_empty(dtype: str) -> None:
             workspace.DeserializeBlob("x", cut)
 
 
-def test_bytes_that_are_no_bool_become_true() -> None:
+def test_bytes_other_than_zero_and_one_become_true() -> None:
     workspace.DeserializeBlob("x", blob(dims(3) + int_field(2, 5) + bytes_field(5, b"\0\2\xff")))
     assert workspace.FetchBlob("x").view("u1").tolist() == [0, 1, 1]
 
@@ -237,12 +235,12 @@ def test_int8_tensor_keeps_its_scale_as_a_float() -> None:
 
 
 @pytest.mark.parametrize("zero_point", [float("nan"), float("inf"), 2.0**31, -(2.0**31) - 1])
-def test_zero_point_that_is_no_int_is_refused(zero_point: float) -> None:
+def test_zero_point_beyond_int32_is_refused(zero_point: float) -> None:
     with pytest.raises(EnforceNotMet, match="int32"):
         workspace.DeserializeBlob("q", int8(bias=zero_point))
 
 
-def test_cuda_tensor_is_refused_where_there_is_no_cuda() -> None:
+def test_cuda_tensor_is_refused_on_a_machine_without_cuda() -> None:
     if torch.cuda.is_available():
         pytest.skip("the absence of a CUDA device: this machine has one")
     device = bytes_field(8, int_field(1, 1))

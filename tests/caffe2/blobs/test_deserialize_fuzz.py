@@ -32,7 +32,7 @@ def test_mutated_blobs_are_refused_or_read_and_written_again(part: int) -> None:
     assert checker.read > INPUTS // PARTS // 20
 
 
-def test_the_checker_notices_a_blob_that_changed() -> None:
+def test_the_checker_notices_that_a_refused_message_changed_a_blob() -> None:
     checker = Checker()
     checker.blob.feed(np.zeros(3))
     with pytest.raises(AssertionError):

@@ -65,7 +65,7 @@ def fetched(op_type: str, inputs: list[str]) -> Any:
 
 
 @pytest.mark.parametrize("written", ALL.values(), ids=ALL)
-def test_what_was_read_is_written_the_same(written: bytes) -> None:
+def test_objects_are_written_with_the_bytes_they_were_read_from(written: bytes) -> None:
     workspace.DeserializeBlob("x", written)
     name = caffe2_pb2.BlobProto.FromString(written).name
     assert workspace.SerializeBlob("x").replace(b"\n\x01x", b"\n\x01" + name.encode(), 1).replace(
@@ -73,7 +73,7 @@ def test_what_was_read_is_written_the_same(written: bytes) -> None:
     ) == (written)
 
 
-def test_objects_do_what_they_did() -> None:
+def test_objects_that_were_read_go_on_working() -> None:
     workspace.DeserializeBlob("c", COUNTER)
     assert fetched("RetrieveCount", ["c"]) == 300
     workspace.DeserializeBlob("i", STRING_INDEX)
@@ -89,7 +89,7 @@ def test_objects_do_what_they_did() -> None:
     assert workspace.FetchBlob("k").tolist() == workspace.FetchBlob("v").tolist() == [7, 5]
 
 
-def test_objects_go_through_files(tmp_path: Path) -> None:
+def test_objects_are_saved_and_loaded(tmp_path: Path) -> None:
     run_operator("CreateCounter", [], ["c"], init_count=7)
     run_operator("CreateTreeCursor", [], ["t"], fields=["a", "b:lengths", "b:values"])
     place = {"db": str(tmp_path / "db"), "db_type": "minidb", "absolute_path": True}
@@ -143,7 +143,7 @@ def twice() -> bytes:
         changed(COUNTER, type="std::unique_ptr<Counter<int32_t>>"),
     ],
 )
-def test_what_does_not_hold_together_is_refused(bad: bytes) -> None:
+def test_messages_that_contradict_themselves_are_refused(bad: bytes) -> None:
     workspace.FeedBlob("x", np.array([1.0]))
     with pytest.raises(c10.EnforceNotMet):
         workspace.DeserializeBlob("x", bad)

@@ -43,7 +43,7 @@ def test_blob_is_written_under_the_name_that_is_said() -> None:
 
 
 @pytest.mark.parametrize("name", [None, 3, b"\xff", "\ud800"])
-def test_what_is_no_name_is_refused(name: Any) -> None:
+def test_a_name_that_is_not_text_is_refused(name: Any) -> None:
     blob = Blob()
     blob.feed(b"text")
     with pytest.raises(EnforceNotMet) as caught:
@@ -123,7 +123,7 @@ def test_tensor_without_memory_is_refused_unless_it_has_no_elements() -> None:
         blob.serialize("x")
 
 
-def test_tensor_without_type_or_elements_is_what_caffe2_writes() -> None:
+def test_tensor_without_type_or_elements_has_the_bytes_of_caffe2() -> None:
     blob = Blob()
     blob.tensor()
     real = b"\n\x01b\x12\x06Tensor\x1a\x11\x08\0\x10\0:\x01bB\x02\x08\0Z\x04\x08\0\x10\0"
@@ -156,7 +156,7 @@ def test_chunks_have_numbered_keys_and_segments() -> None:
     assert {tuple(message.tensor.dims) for _, message in found} == {(2, 5)}
 
 
-def test_chunk_of_all_is_what_serialize_gives() -> None:
+def test_one_chunk_of_all_elements_has_the_bytes_of_serialize() -> None:
     blob = Blob()
     for value in (np.arange(5.0), np.zeros((0, 3), np.float32), np.array(b"s", dtype=object)):
         blob.feed(value)
@@ -164,7 +164,7 @@ def test_chunk_of_all_is_what_serialize_gives() -> None:
         assert (key, data) == (b"x#%0", blob.serialize("x"))
 
 
-def test_what_is_no_tensor_is_one_record_under_its_name() -> None:
+def test_a_string_is_one_record_under_the_name_of_its_blob() -> None:
     blob = Blob()
     blob.feed(b"text")
     assert [key for key, _ in serialize_chunks(blob, "x", 1, "Save")] == [b"x"]

@@ -60,13 +60,15 @@ def fetched(array: np.ndarray[Any, Any]) -> list[Any]:
         (np.empty((3, 0, 2), object), []),
     ],
 )  # fmt: skip
-def test_feed_and_fetch(array: np.ndarray[Any, Any], expected: list[bytes], again: bool) -> None:
+def test_arrays_of_strings_are_fetched_as_bytes_in_their_shape(
+    array: np.ndarray[Any, Any], expected: list[bytes], again: bool
+) -> None:
     if again:  # a blob that has a tensor of strings of that shape takes them in place
         workspace.FeedBlob("strings", np.full(array.shape, b"old", object))
     assert fetched(array) == expected
 
 
-def test_a_scalar_array() -> None:
+def test_a_scalar_array_of_strings_stays_scalar() -> None:
     array = np.array(b"one", object)
     workspace.FeedBlob("scalar", array)
     result = workspace.FetchBlob("scalar")
@@ -134,7 +136,7 @@ def test_numbers_of_elements_are_checked() -> None:
         array_of_strings(caffe2.Tensor([2], "cpu"))
 
 
-def test_a_part_of_a_storage() -> None:
+def test_a_tensor_smaller_than_its_storage_leaves_the_rest_alone() -> None:
     """A tensor with fewer elements than its storage has, as Resize down leaves it."""
     tensor = caffe2.empty([5], "string")
     put_elements(tensor, [b"a", b"b", b"c", b"d", b"e"])
@@ -145,7 +147,7 @@ def test_a_part_of_a_storage() -> None:
     assert array_of_strings(tensor).tolist() == [b"x", b"y"]
 
 
-def test_elements_whose_list_somebody_shortened() -> None:
+def test_elements_that_were_changed_from_outside_are_an_error() -> None:
     tensor = caffe2.empty([3], "string")
     tensor.data("string")._items.clear()
     with pytest.raises(RuntimeError, match="changed from outside"):
@@ -154,7 +156,7 @@ def test_elements_whose_list_somebody_shortened() -> None:
         array_of_strings(tensor)
 
 
-def test_what_is_no_tensor_of_strings_is_not_read_as_one() -> None:
+def test_a_tensor_of_numbers_is_not_read_as_strings() -> None:
     """Another thread may have made numbers of it after it was looked at."""
     numbers = caffe2.Tensor([3], [1, 2, 3])
     with pytest.raises(c10.EnforceNotMet, match="not strings"):

@@ -53,7 +53,7 @@ def numpy_of(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_there_and_back_byte_for_byte(kind: str, tmp_path: Path) -> None:
+def test_each_format_gives_back_the_checkpoint_byte_for_byte(kind: str, tmp_path: Path) -> None:
     first = convert(CHECKPOINT, tmp_path / "there", kind)
     assert kind_of_file(str(tmp_path / "there")) == kind
     second = convert(tmp_path / "there", tmp_path / "back.minidb", "minidb")
@@ -65,7 +65,7 @@ def test_there_and_back_byte_for_byte(kind: str, tmp_path: Path) -> None:
     assert {one["kind"] for one in first} == {"tensor", "strings", "std::string", "int8 tensor"}
 
 
-def test_chunks_in_any_order(tmp_path: Path) -> None:
+def test_chunks_are_read_in_any_order(tmp_path: Path) -> None:
     with MiniDBReader(str(CHUNKS)) as db:
         records = [(record.key, record.read()) for record in db.records()]
     with MiniDBWriter(str(tmp_path / "shuffled.minidb")) as out:
@@ -78,7 +78,7 @@ def test_chunks_in_any_order(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found[name], value)
 
 
-def test_other_programs_read_what_is_written(tmp_path: Path) -> None:
+def test_numpy_and_safetensors_read_the_converted_files(tmp_path: Path) -> None:
     load_file = pytest.importorskip("safetensors.numpy").load_file
     arrays = {
         "f": np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -106,7 +106,7 @@ def test_other_programs_read_what_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_detectron_weights(protocol: int, tmp_path: Path) -> None:
+def test_weights_of_detectron_are_converted(protocol: int, tmp_path: Path) -> None:
     blobs = OrderedDict(
         conv_w=np.arange(600, dtype=np.float32).reshape(2, 300),
         by_column=np.asfortranarray(np.arange(600.0).reshape(2, 300)),
@@ -209,7 +209,7 @@ DAMAGED_HEADERS = {
 
 
 @pytest.mark.parametrize("name", DAMAGED_HEADERS)
-def test_headers_that_make_no_sense(name: str, tmp_path: Path) -> None:
+def test_wrong_headers_are_refused_as_damaged(name: str, tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(safetensors(DAMAGED_HEADERS[name]))
     with pytest.raises(EnforceNotMet, match="damaged") as caught:
@@ -217,7 +217,7 @@ def test_headers_that_make_no_sense(name: str, tmp_path: Path) -> None:
     assert isinstance(caught.value, ValueError)
 
 
-def test_a_compressed_member_that_is_damaged(tmp_path: Path) -> None:
+def test_a_damaged_compressed_member_is_refused(tmp_path: Path) -> None:
     """Where NumPy's head of it is, which is read first."""
     path = tmp_path / "x.npz"
     np.savez_compressed(path, w=np.arange(100))
@@ -230,7 +230,7 @@ def test_a_compressed_member_that_is_damaged(tmp_path: Path) -> None:
     assert isinstance(caught.value, ValueError)
 
 
-def test_a_member_in_front_of_the_file(tmp_path: Path) -> None:
+def test_a_member_that_begins_before_the_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     np.savez(path, w=np.arange(3))
     data = bytearray(path.read_bytes())
@@ -243,7 +243,9 @@ def test_a_member_in_front_of_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["npz", "safetensors", "minidb"])
 @pytest.mark.parametrize("size", [4, 12])
-def test_chunks_that_are_not_all_of_an_entry(kind: str, size: int, tmp_path: Path) -> None:
+def test_chunks_of_another_size_than_their_entry_leave_no_file(
+    kind: str, size: int, tmp_path: Path
+) -> None:
     entry = Entry("x", "float32", [2], 8, lambda: iter([bytes(size)]))
     target = tmp_path / "x"
     with pytest.raises(EnforceNotMet, match="8 bytes"):
@@ -311,7 +313,7 @@ def test_types_that_a_format_does_not_have(tmp_path: Path) -> None:
         open_entries(str(tmp_path / "x.npz"), "npz")
 
 
-def test_a_folder_that_is_no_database_is_not_replaced(tmp_path: Path) -> None:
+def test_a_folder_without_a_database_is_not_replaced(tmp_path: Path) -> None:
     pytest.importorskip("lmdb")
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "mine").write_text("kept")
@@ -323,7 +325,7 @@ def test_a_folder_that_is_no_database_is_not_replaced(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_memory_is_that_of_a_chunk(tmp_path: Path) -> None:
+def test_a_conversion_needs_the_memory_of_one_blob(tmp_path: Path) -> None:
     """A checkpoint of 128 MiB in blobs of 16 goes through where 48 MiB more can be mapped."""
     program = f"""
 import os, resource
@@ -359,7 +361,7 @@ print("through")
     assert run_python(program).strip().endswith("through")
 
 
-def test_metadata_that_is_damaged(tmp_path: Path) -> None:
+def test_damaged_metadata_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("caffe2.json", json.dumps({"caffe2.int8": '{"nothing": {}}'}))
     with pytest.raises(EnforceNotMet, match="metadata"):

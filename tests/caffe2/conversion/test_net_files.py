@@ -39,7 +39,7 @@ def loaded(folder: Path) -> Any:
 
 
 @each
-def test_source_computes_what_the_net_does(make: Callable[[], Case], tmp_path: Path) -> None:
+def test_source_computes_the_results_of_the_net(make: Callable[[], Case], tmp_path: Path) -> None:
     pytest.importorskip("safetensors")
     module, inputs = module_of(make())
     write_net(str(tmp_path / "out"), "folder", module, inputs, "a test")
@@ -59,7 +59,7 @@ def test_source_computes_what_the_net_does(make: Callable[[], Case], tmp_path: P
         close(written(*larger), module(*larger).detach().numpy(), 1e-6)
 
 
-def test_source_reads_well() -> None:
+def test_source_has_a_line_for_each_operator_and_valid_names() -> None:
     net = core.Net("small net")
     net.Conv(["data", "conv/w", "b.1"], "conv", kernel=3, pad=1, stride=2)
     net.Relu("conv", "conv")
@@ -127,7 +127,7 @@ print(torch.export.load({str(tmp_path / "x.pt2")!r}).module()(torch.ones(5, 4)).
 
 
 @pytest.mark.filterwarnings("ignore:.*:FutureWarning", "ignore:.*:DeprecationWarning")
-def test_onnx(tmp_path: Path) -> None:
+def test_onnx_file_computes_the_results_of_the_net(tmp_path: Path) -> None:
     pytest.importorskip("onnxscript")
     onnxruntime = pytest.importorskip("onnxruntime")
     module = NetSource(PREDICTOR, None, {}).module()
@@ -140,14 +140,16 @@ def test_onnx(tmp_path: Path) -> None:
     close(found, module(given).numpy(), 1e-6)
 
 
-def test_onnx_without_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_onnx_without_its_package_names_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("bridge.caffe2.conversion.net_files.find_spec", lambda name: None)
     module = NetSource(PREDICTOR, None, {}).module()
     with pytest.raises(EnforceNotMet, match="pip install onnxscript"):
         write_net(str(tmp_path / "x.onnx"), "onnx", module, (torch.zeros(2, 4),), "a test")
 
 
-def test_what_cannot_be_exported_leaves_the_target_as_it_was(tmp_path: Path) -> None:
+def test_a_net_that_cannot_be_exported_leaves_the_target_as_it_was(tmp_path: Path) -> None:
     net = core.Net("net")
     net.Unique("x", "y")
     module = caffe2.to_module(net, inputs=["x"], outputs=["y"])
@@ -174,7 +176,7 @@ def test_folders_with_other_files_are_not_replaced(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["net"]
 
 
-def test_sizes_that_nothing_says(tmp_path: Path) -> None:
+def test_inputs_without_sizes_are_asked_for(tmp_path: Path) -> None:
     init, net = core.Net("init"), core.Net("net")
     init.ConstantFill([], "w", shape=[3, 4], value=0.5)
     init.ConstantFill([], "b", shape=[3])
@@ -205,7 +207,7 @@ CLASSIFIERS = [path for path in ZOO if "int8" not in path.stem and "rcnn" not in
 
 
 @pytest.mark.parametrize("path", CLASSIFIERS, ids=lambda path: path.stem)
-def test_source_of_nets_of_the_zoo(path: Path, tmp_path: Path) -> None:
+def test_source_of_nets_of_the_zoo_computes_their_results(path: Path, tmp_path: Path) -> None:
     from bridge.caffe2.proto import caffe2_pb2
     from tests.benchmarks.zoo_weights import INPUTS, weights
 

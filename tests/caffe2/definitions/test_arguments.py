@@ -33,7 +33,7 @@ def test_nets_are_taken_as_messages_and_as_objects() -> None:
         assert list(utils.MakeArgument("k", [one, one]).nets) == [net.Proto()] * 2
 
 
-def test_of_two_values_that_of_the_type_of_the_default_counts() -> None:
+def test_of_two_values_the_one_of_the_type_of_the_default_counts() -> None:
     """As the real Caffe2 does: ConstantFill of such a `value` fills 1.5, of int32 it fills 3."""
     both = caffe2_pb2.Argument(name="value", f=1.5, i=3)
     for kind, expected in ((core.DataType.FLOAT, 1.5), (core.DataType.INT32, 3)):
@@ -51,7 +51,7 @@ def test_a_name_that_comes_twice_is_refused_unless_it_says_the_same() -> None:
     assert not workspace.HasBlob("z")
 
 
-def test_an_operator_keeps_what_its_message_said() -> None:
+def test_an_operator_keeps_its_arguments_when_the_message_changes() -> None:
     inner = core.Net("argument")
     inner.Copy("x", "y")
     message = caffe2_pb2.NetDef(name="outer")

@@ -47,7 +47,7 @@ def net() -> Any:
         (lambda net: net.Python((print, 3, {}))("x", "y"), TypeError),
     ],
 )
-def test_of_nets(change: Any, kind: type[Exception]) -> None:
+def test_a_refused_change_leaves_the_net_as_it_was(change: Any, kind: type[Exception]) -> None:
     made = net()
     before = made.Proto().SerializeToString()
     with pytest.raises(EnforceNotMet) as raised:
@@ -72,7 +72,7 @@ def test_of_nets(change: Any, kind: type[Exception]) -> None:
         (lambda step: step.AddSubstep(core.execution_step("s", renamed())), AssertionError),
     ],
 )
-def test_of_steps(change: Any, kind: type[Exception]) -> None:
+def test_a_refused_change_leaves_the_step_as_it_was(change: Any, kind: type[Exception]) -> None:
     step = core.ExecutionStep("step")
     inner = core.Net("inner of a step")
     inner.Proto().name = "taken"
@@ -92,7 +92,7 @@ def renamed() -> Any:
     return made
 
 
-def test_of_plans() -> None:
+def test_a_refused_step_leaves_the_plan_as_it_was() -> None:
     plan = core.Plan("plan")
     plan.AddStep(core.execution_step("first", renamed()))
     before = plan.Proto().SerializeToString()
@@ -120,7 +120,7 @@ def test_a_net_that_a_step_has_by_name_may_come_as_an_object() -> None:
 
 
 @pytest.mark.parametrize("make", [core.Net, core.ExecutionStep, core.Plan])
-def test_names_are_text(make: Any) -> None:
+def test_names_that_are_not_utf8_are_refused(make: Any) -> None:
     with pytest.raises(EnforceNotMet) as raised:
         make(NO_TEXT)
     refused(raised.value, "name", kind=ValueError)
@@ -145,7 +145,7 @@ def test_names_are_text(make: Any) -> None:
         (lambda: brew.conv(MODEL, "x", "y", 3, 4, 1, group=0), ValueError),
     ],
 )
-def test_of_names_devices_and_operators(call: Any, kind: type[Exception]) -> None:
+def test_wrong_names_devices_and_operators_are_refused(call: Any, kind: type[Exception]) -> None:
     with pytest.raises(EnforceNotMet) as raised:
         call()
     refused(raised.value, kind=kind)

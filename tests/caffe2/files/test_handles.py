@@ -56,7 +56,7 @@ def test_write_adds_and_new_begins_anew(tmp_path: Path) -> None:
     assert records(path) == [(b"c", b"3")]
 
 
-def test_letting_go_closes_and_until_then_the_old_file_is_there(tmp_path: Path) -> None:
+def test_the_old_file_is_there_until_the_new_one_is_closed(tmp_path: Path) -> None:
     path = tmp_path / "db"
     written(path, Mode.new, a="1")
     db = create_db("minidb", str(path), Mode.new)
@@ -78,7 +78,7 @@ def test_letting_go_closes_and_until_then_the_old_file_is_there(tmp_path: Path) 
     ],
     ids=["exit", "exception", "killed"],
 )
-def test_a_database_that_nobody_closes(
+def test_a_database_that_is_never_closed_is_whole_or_the_old_one(
     tmp_path: Path, end: str, found: list[tuple[bytes, bytes]]
 ) -> None:
     path = tmp_path / "db"
@@ -119,7 +119,7 @@ def test_reading_and_writing_are_kept_apart(tmp_path: Path) -> None:
     refused(raised.value, "not open for writing")
 
 
-def test_a_damaged_file_is_not_written_over_by_what_could_be_read(tmp_path: Path) -> None:
+def test_a_damaged_file_is_not_written_over_by_its_readable_part(tmp_path: Path) -> None:
     path = tmp_path / "db"
     written(path, Mode.new, a="1", b="2")
     damaged = path.read_bytes()[:-1]
@@ -161,7 +161,7 @@ def test_paths_are_of_any_kind(tmp_path: Path) -> None:
     assert not create_db("minidb", path, Mode.read).new_cursor().valid()
 
 
-def test_refusals(tmp_path: Path) -> None:
+def test_wrong_arguments_and_places_are_refused(tmp_path: Path) -> None:
     for arguments, kind in (
         (("nope", "x", Mode.read), KeyError),
         (("minidb", str(tmp_path / "absent"), Mode.read), RuntimeError),

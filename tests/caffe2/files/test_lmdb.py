@@ -21,7 +21,7 @@ lmdb = pytest.importorskip("lmdb")
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
-def test_records_are_those_of_minidb_by_their_keys(tmp_path: Path) -> None:
+def test_records_have_the_keys_and_values_of_minidb_in_order(tmp_path: Path) -> None:
     path = GOLDEN / "checkpoint_chunks.minidb"
     names = load_checkpoint(str(path))
     run("Save", names, [], db=str(tmp_path / "x"), db_type="lmdb", chunk_size=64)
@@ -31,7 +31,7 @@ def test_records_are_those_of_minidb_by_their_keys(tmp_path: Path) -> None:
     assert "data.mdb" in os.listdir(tmp_path / "x")
 
 
-def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
+def test_a_saved_checkpoint_is_loaded(tmp_path: Path) -> None:
     names = load_checkpoint(str(GOLDEN / "checkpoint.minidb"))
     before = {name: workspace.SerializeBlob(name) for name in names}
     save_checkpoint(str(tmp_path / "x"), names, "LMDB")
@@ -43,7 +43,7 @@ def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
     assert seen and all(0 < done <= total for done, total in seen)
 
 
-def test_file_without_a_folder_and_several_chunks(tmp_path: Path) -> None:
+def test_file_without_a_folder_is_read_with_several_chunks(tmp_path: Path) -> None:
     """Caffe2 writes a folder; a database that is one file is read as well."""
     workspace.FeedBlob("x", np.arange(1000, dtype=np.float32))
     save_checkpoint(str(tmp_path / "x"), ["x"], "lmdb", chunk_size=64)
@@ -53,7 +53,7 @@ def test_file_without_a_folder_and_several_chunks(tmp_path: Path) -> None:
     assert workspace.FetchBlob("x").tolist() == list(range(1000))
 
 
-def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
+def test_an_existing_database_is_not_written_over(tmp_path: Path) -> None:
     workspace.FeedBlob("x", np.float32([1]))
     save_checkpoint(str(tmp_path / "x"), ["x"], "lmdb")
     with pytest.raises(ValueError) as caught:
@@ -75,7 +75,7 @@ def test_failures_leave_nothing_behind(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_what_is_no_database(tmp_path: Path) -> None:
+def test_a_path_without_a_database_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "junk").write_bytes(b"junk" * 5000)
     for path in (tmp_path / "nowhere", tmp_path, tmp_path / "junk"):
         with pytest.raises(RuntimeError) as caught:

@@ -56,7 +56,7 @@ def test_recorded_file_comes_out_as_it_went_in(name: str, tmp_path: Path) -> Non
     assert (tmp_path / "again").read_bytes() == (GOLDEN / name).read_bytes()
 
 
-def test_file_without_records(tmp_path: Path) -> None:
+def test_file_without_records_has_no_bytes(tmp_path: Path) -> None:
     write(tmp_path / "empty")
     assert (tmp_path / "empty").read_bytes() == b""
     assert records(tmp_path / "empty") == []
@@ -85,7 +85,7 @@ def test_record_says_where_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 4, 7, 8, 10, 13])
-def test_cut_short(tmp_path: Path, cut: int) -> None:
+def test_file_that_is_cut_short_names_the_byte(tmp_path: Path, cut: int) -> None:
     write(tmp_path / "x", (b"k", b"value"), (b"k", b"value"))
     data = (tmp_path / "x").read_bytes()
     (tmp_path / "x").write_bytes(data[: 14 + cut])
@@ -104,7 +104,9 @@ def test_cut_short(tmp_path: Path, cut: int) -> None:
         ((2**31 - 1, 2**31 - 1), "only 3 follow"),
     ],
 )
-def test_lengths_that_cannot_be(tmp_path: Path, lengths: tuple[int, int], words: str) -> None:
+def test_impossible_lengths_are_refused_without_taking_memory(
+    tmp_path: Path, lengths: tuple[int, int], words: str
+) -> None:
     (tmp_path / "x").write_bytes(struct.pack("<ii", *lengths) + b"abc")
     tracemalloc.start()
     refused(error_of(tmp_path / "x"), words, "at byte 0", kind=ValueError)
@@ -112,7 +114,7 @@ def test_lengths_that_cannot_be(tmp_path: Path, lengths: tuple[int, int], words:
     tracemalloc.stop()
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_path_without_a_regular_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, words in (
         (tmp_path / "nowhere", "No such file"),
@@ -160,7 +162,7 @@ def test_link_and_mode_are_kept(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o640
 
 
-def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+def test_places_that_cannot_be_written_are_refused_and_left_as_they_were(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, words in (
         (tmp_path / "no folder" / "x", "No such file"),
@@ -232,7 +234,7 @@ def test_mutations_load_or_are_refused(tmp_path: Path) -> None:
     assert min(outcomes.values()) > 100, outcomes
 
 
-def test_a_reader_that_nobody_closed_closes_itself(tmp_path: Path) -> None:
+def test_a_reader_that_is_not_closed_closes_itself(tmp_path: Path) -> None:
     """Also in a cycle, whose objects Python finalises in any order."""
     with MiniDBWriter(str(tmp_path / "x")) as db:
         db.put(b"key", b"value")

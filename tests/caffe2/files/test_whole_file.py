@@ -62,7 +62,7 @@ def check_old(path: Path) -> None:
     assert workspace.FetchBlob("old").tolist() == [1, 2, 3]
 
 
-def test_no_room_for_more(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     path = old_file(tmp_path)
     printed = run_python(NO_ROOM, str(path))
     assert "File too large" in printed
@@ -71,7 +71,7 @@ def test_no_room_for_more(tmp_path: Path) -> None:
     check_old(path)
 
 
-def test_killed_half_way(tmp_path: Path) -> None:
+def test_a_save_that_is_killed_leaves_the_old_file(tmp_path: Path) -> None:
     path = old_file(tmp_path)
     root = str(Path(__file__).parents[3])
     with subprocess.Popen(

@@ -24,7 +24,7 @@ def gradient(net: core.Net, ys: object, name: str) -> np.ndarray:
     return workspace.FetchBlob(found[name])
 
 
-def test_gradient_of_several_operators_that_is_a_part_of_a_sum() -> None:
+def test_gradient_of_several_operators_is_added_to_a_sum() -> None:
     """The gradient of Sqrt is Scale and Div; the real Div reads what another operator made."""
     net = core.Net("chain")
     net.Sqrt("x", "a")
@@ -36,7 +36,7 @@ def test_gradient_of_several_operators_that_is_a_part_of_a_sum() -> None:
     assert names == [["_x_grad_autosplit_0"]] * 2
 
 
-def test_gradient_that_sum_passed_on_is_not_scaled_in_place() -> None:
+def test_gradient_passed_on_by_sum_is_not_scaled_in_place() -> None:
     """The gradient of Sqr scales that of its output, which is that of `w`, too."""
     net = core.Net("shared")
     net.Sqr("x", "a")
@@ -48,7 +48,7 @@ def test_gradient_that_sum_passed_on_is_not_scaled_in_place() -> None:
     np.testing.assert_array_equal(workspace.FetchBlob(found["x"]), -2 * X)
 
 
-def test_gradient_that_sum_passed_on_is_not_that_of_an_earlier_version() -> None:
+def test_gradient_passed_on_by_sum_is_not_mixed_with_an_earlier_version() -> None:
     net = core.Net("versions")
     net.Negative("x", "t")
     net.Negative("t", "a")
@@ -81,7 +81,7 @@ def test_in_place_where_the_old_value_is_needed_is_refused(op_type: str) -> None
         net.AddGradientOperators(["y"])
 
 
-def test_product_in_place_of_a_factor() -> None:
+def test_product_in_place_of_a_factor_has_the_gradient_of_that_factor() -> None:
     net = core.Net("factor")
     net.Copy("x", "y")
     net.Mul(["y", "w"], "y")

@@ -55,7 +55,7 @@ UNARY: Functions = {
 
 
 @pytest.mark.parametrize("op_type", sorted(UNARY))
-def test_function_used_twice(op_type: str) -> None:
+def test_gradient_of_a_function_is_added_to_another_in_both_orders(op_type: str) -> None:
     """Its gradient is one of two that are added up, as the first and as the second."""
     x = leaf(3, 4, low=0.5, high=2.0)
     for order in (False, True):
@@ -77,7 +77,9 @@ BINARY: Functions = {"Add": torch.add, "Sub": torch.sub, "Mul": torch.mul, "Div"
 
 @pytest.mark.parametrize("op_type", sorted(BINARY))
 @pytest.mark.parametrize("sizes", [(3, 4), (4,), (1,)])
-def test_binary(op_type: str, sizes: tuple[int, ...]) -> None:
+def test_gradients_of_binary_functions_agree_with_torch(
+    op_type: str, sizes: tuple[int, ...]
+) -> None:
     a, b = leaf(3, 4), leaf(*sizes, seed=1, low=0.5, high=2.0)
     net = core.Net("binary")
     getattr(net, op_type)(["a", "b"], "c", broadcast=1)
@@ -86,7 +88,7 @@ def test_binary(op_type: str, sizes: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("op_type", sorted(BINARY))
-def test_binary_of_one_blob(op_type: str) -> None:
+def test_gradients_of_binary_functions_of_one_blob_agree_with_torch(op_type: str) -> None:
     x = leaf(3, 4, low=0.5, high=2.0)
     net = core.Net("same")
     getattr(net, op_type)(["x", "x"], "y")
@@ -98,7 +100,7 @@ def test_binary_of_one_blob(op_type: str) -> None:
 @pytest.mark.parametrize("trans_a", [0, 1])
 @pytest.mark.parametrize("trans_b", [0, 1])
 @pytest.mark.parametrize("op_type", ["MatMul", "BatchMatMul"])
-def test_products(op_type: str, trans_a: int, trans_b: int) -> None:
+def test_gradients_of_products_agree_with_torch(op_type: str, trans_a: int, trans_b: int) -> None:
     batch = (5,) if op_type == "BatchMatMul" else ()
     a = leaf(*batch, *((3, 2) if trans_a else (2, 3)))
     b = leaf(*batch, *((4, 3) if trans_b else (3, 4)), seed=1)
@@ -110,7 +112,7 @@ def test_products(op_type: str, trans_a: int, trans_b: int) -> None:
     check(net, "loss", torch.sigmoid(product).sum(), {"a": a, "b": b})
 
 
-def test_power_with_an_exponent_that_is_a_blob() -> None:
+def test_gradient_of_a_power_with_a_blob_as_exponent_agrees_with_torch() -> None:
     x, e = leaf(3, 4, low=0.5, high=2.0), leaf(3, 4, seed=1)
     net = core.Net("power")
     net.Pow(["x", "e"], "y")
@@ -119,7 +121,7 @@ def test_power_with_an_exponent_that_is_a_blob() -> None:
 
 
 @pytest.mark.parametrize("in_place", [False, True])
-def test_power_with_an_argument(in_place: bool) -> None:
+def test_gradient_of_a_power_with_an_argument_agrees_with_torch(in_place: bool) -> None:
     x = leaf(3, 4, low=0.5, high=2.0)
     net = core.Net("power")
     net.Copy("x", "y")
@@ -128,7 +130,7 @@ def test_power_with_an_argument(in_place: bool) -> None:
     check(net, "loss", (x**1.5).sum(), {"x": x})
 
 
-def test_network_with_shared_parameters_and_a_shortcut() -> None:
+def test_gradients_of_shared_parameters_and_a_shortcut_agree_with_torch() -> None:
     x, w, b = leaf(5, 4), leaf(4, 4, seed=1), leaf(4, seed=2)
     net = core.Net("shared")
     net.FC(["x", "w", "b"], "h")
@@ -142,7 +144,7 @@ def test_network_with_shared_parameters_and_a_shortcut() -> None:
     check(net, "loss", s.mean(), {"x": x, "w": w, "b": b})
 
 
-def test_images_classified() -> None:
+def test_gradients_of_a_classifier_of_images_agree_with_torch() -> None:
     x, w, b = leaf(2, 3, 8, 8), leaf(4, 3, 3, 3, seed=1), leaf(4, seed=2)
     fc_w, fc_b = leaf(5, 4 * 4 * 4, seed=3), leaf(5, seed=4)
     labels = torch.tensor([1, 4], dtype=torch.int32)
@@ -158,7 +160,7 @@ def test_images_classified() -> None:
     check(net, "loss", functional.cross_entropy(scores, labels.long()), blobs)
 
 
-def test_split_concat_reshape_transpose() -> None:
+def test_gradients_of_split_concat_reshape_transpose_agree_with_torch() -> None:
     x = leaf(4, 6)
     net = core.Net("moves")
     net.Split("x", ["a", "b"], axis=1)
@@ -171,7 +173,7 @@ def test_split_concat_reshape_transpose() -> None:
     check(net, "loss", torch.cat([b, a.T.reshape(4, 3), b], 1).square().sum(), {"x": x})
 
 
-def test_sparse_gradients_of_rows_that_come_again() -> None:
+def test_sparse_gradients_of_rows_that_come_again_agree_with_torch() -> None:
     table = leaf(6, 3)
     ids = torch.tensor([5, 0, 5, 2])
     lengths = torch.tensor([1, 0, 3], dtype=torch.int32)
@@ -198,7 +200,7 @@ def test_sparse_gradients_of_rows_that_come_again() -> None:
     np.testing.assert_allclose(dense, table.grad, rtol=1e-5)
 
 
-def test_gradient_that_is_given() -> None:
+def test_a_given_gradient_is_passed_on() -> None:
     x = leaf(3)
     net = core.Net("given")
     net.Exp("x", "y")
@@ -211,7 +213,7 @@ def test_gradient_that_is_given() -> None:
     np.testing.assert_allclose(workspace.FetchBlob(gradients["x"]), wanted, rtol=1e-6)
 
 
-def test_stop_negate_and_zero() -> None:
+def test_stop_negate_and_zero_end_gradients() -> None:
     x = leaf(3)
     net = core.Net("ends")
     net.Copy("x", "a")

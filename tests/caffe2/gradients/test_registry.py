@@ -27,7 +27,7 @@ def halved(op: Any, g_output: Any) -> Any:
     return core.CreateOperator("Scale", g_output, [gradient], scale=0.5), [gradient]
 
 
-def test_registered_for_a_type_that_has_none() -> None:
+def test_a_registered_function_makes_the_gradient_of_its_type() -> None:
     assert Registry.RegisterGradient("Halved")(halved) is halved
     op = core.CreateOperator("Halved", ["x"], ["y"])
     made, gradients = Registry.GetGradientForOp(op, [core.BlobReference("dy")])
@@ -66,7 +66,7 @@ def test_none_and_lists_of_operators() -> None:
         ("Cast", "from_type"),
     ],
 )
-def test_what_cannot_be_made_is_refused(op_type: str, message: str) -> None:
+def test_operators_without_a_gradient_are_refused(op_type: str, message: str) -> None:
     inputs = ["x", "y"] if op_type == "Accuracy" else ["x"]
     op = core.CreateOperator(op_type, inputs, ["z"])
     with pytest.raises(EnforceNotMet, match=message) as error:
@@ -74,7 +74,7 @@ def test_what_cannot_be_made_is_refused(op_type: str, message: str) -> None:
     assert f"creating gradient for [{op_type}]" in str(error.value)
 
 
-def test_a_registered_function_that_raises() -> None:
+def test_an_error_of_a_registered_function_keeps_its_kind() -> None:
     def fails(op: Any, given: Any) -> Any:
         raise ValueError("because")
 
@@ -136,7 +136,7 @@ def test_dense_and_sparse_gradients_of_one_blob_are_refused() -> None:
         net.AddGradientOperators(["c"])
 
 
-def test_versions_of_the_blobs_of_operators() -> None:
+def test_the_ir_counts_the_versions_of_blobs() -> None:
     net = core.Net("versions")
     net.Relu("x", "y")
     net.Relu("y", "y")
@@ -147,7 +147,7 @@ def test_versions_of_the_blobs_of_operators() -> None:
     assert core.IR(net.Proto().op).frontier == {"x": 0, "y": 1}
 
 
-def test_the_place_of_a_gradient() -> None:
+def test_the_place_of_a_gradient_in_a_list_is_found() -> None:
     listed = ["a", core.GradientSlice("indices", "values"), None]
     assert [core.GetIndexFromGradientList(listed, name) for name in ("a", "values", "b")] == [
         0,

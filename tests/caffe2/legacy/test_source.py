@@ -15,7 +15,7 @@ from tests.helpers.old_pytorch import write_folder, write_wheel
 
 
 @pytest.mark.parametrize("place", ["", "caffe2", "torch"])
-def test_folders(tmp_path: Path, place: str) -> None:
+def test_a_folder_is_found_from_each_place_in_it(tmp_path: Path, place: str) -> None:
     folder = write_folder(tmp_path)
     source = Source(folder / place, "test")
     assert source.folder == str(folder)
@@ -28,7 +28,7 @@ def test_folders(tmp_path: Path, place: str) -> None:
     assert source.find_spec("caffe2.nothing.at_all") is None
 
 
-def test_the_home_folder_and_relative_paths(
+def test_the_home_folder_and_relative_paths_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_folder(tmp_path / "old")
@@ -48,7 +48,7 @@ def test_a_wheel_is_read_where_it_lies(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [wheel.name]
 
 
-def test_what_has_no_caffe2_is_refused(tmp_path: Path) -> None:
+def test_paths_without_caffe2_are_refused(tmp_path: Path) -> None:
     (tmp_path / "torch").mkdir()
     (tmp_path / "text.whl").write_text("not a wheel")
     for path in (tmp_path, tmp_path / "torch", tmp_path / "text.whl", tmp_path / "nothing"):
@@ -67,7 +67,7 @@ def test_compiled_modules_are_not_loaded(tmp_path: Path) -> None:
     assert info.value.name == "caffe2.python.caffe2_pybind11_state"
 
 
-def test_files_that_python_compiled_are_not_loaded_either(tmp_path: Path) -> None:
+def test_files_compiled_by_python_are_not_loaded(tmp_path: Path) -> None:
     import py_compile
 
     folder = write_folder(tmp_path)

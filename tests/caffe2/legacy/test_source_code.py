@@ -19,7 +19,7 @@ def run(source: str, **names: Any) -> Any:
 
 
 @pytest.mark.parametrize("x", [np.array([3]), np.array([[3.0]]), np.array(3), 3, np.float32(3)])
-def test_numbers_of_arrays(x: Any) -> None:
+def test_arrays_of_one_element_convert_to_numbers(x: Any) -> None:
     assert run("result = int(x), float(x), [int(float(x))]", x=x) == (3, 3.0, [3])
 
 
@@ -30,7 +30,7 @@ def test_other_calls_are_unchanged() -> None:
         run("result = int(x)", x=np.array([1, 2]))
 
 
-def test_lines_are_those_of_the_source() -> None:
+def test_errors_name_the_lines_of_the_source() -> None:
     with pytest.raises(ValueError, match="abc") as info:
         run("\n\nresult = int(\n'abc')\n")
     assert info.traceback[-1].lineno + 1 == 3

@@ -11,7 +11,7 @@ import pytest
 from bridge.caffe2.legacy.stand_ins import stand_in
 
 
-def test_names_and_modules() -> None:
+def test_stand_ins_have_the_names_and_modules_of_six() -> None:
     six = stand_in("six", ())
     assert six is not None and six.StringIO is io.StringIO
     assert six.moves.urllib.parse is urllib.parse
@@ -22,7 +22,7 @@ def test_names_and_modules() -> None:
         six.nothing  # noqa: B018
 
 
-def test_what_the_functions_do() -> None:
+def test_functions_of_future_and_past_do_as_the_libraries() -> None:
     future, past = stand_in("future.utils", ("x",)), stand_in("past.builtins", ("x",))
     assert future is not None and past is not None
     assert future.lmap(str, [1]) == ["1"] and future.lzip([1], [2]) == [(1, 2)]

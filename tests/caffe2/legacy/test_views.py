@@ -27,7 +27,7 @@ def test_views_are_of_numpy_and_inspect_only() -> None:
         old.nothing  # noqa: B018
 
 
-def test_getargspec() -> None:
+def test_getargspec_gives_the_signature() -> None:
     def function(a: int, b: int = 2, *c: int, **d: int) -> None: ...
 
     spec = old_view(inspect).getargspec(function)
@@ -35,7 +35,7 @@ def test_getargspec() -> None:
     assert old_view(inspect).isfunction is inspect.isfunction
 
 
-def test_interp2d_of_a_grid() -> None:
+def test_interp2d_interpolates_a_grid() -> None:
     scipy = pytest.importorskip("scipy")
     importlib.import_module("scipy.interpolate")
     old = old_view(scipy).interpolate

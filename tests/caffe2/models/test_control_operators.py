@@ -56,7 +56,7 @@ def test_a_net_runs_while_a_condition_holds(n: int) -> None:
 
 
 @pytest.mark.parametrize(("n", "expected"), [(3, 4), (7, 0)])
-def test_models_in_a_model(n: int, expected: int) -> None:
+def test_cond_runs_one_of_two_models(n: int, expected: int) -> None:
     feed(n)
     model, inner = ModelHelper("outer"), ModelHelper("inner")
     model.net.AddExternalInput(*SCOPE)
@@ -66,7 +66,7 @@ def test_models_in_a_model(n: int, expected: int) -> None:
     assert workspace.FetchBlob("result") == expected
 
 
-def test_a_model_in_a_loop() -> None:
+def test_loop_runs_a_model_while_its_condition_holds() -> None:
     feed(2)
     model, inner, condition = (ModelHelper(name) for name in ("outer", "body", "condition"))
     model.net.AddExternalInput(*SCOPE)
@@ -77,7 +77,7 @@ def test_a_model_in_a_loop() -> None:
     assert workspace.FetchBlob("n") == 5
 
 
-def test_blobs_of_a_net() -> None:
+def test_blobs_from_outside_a_net_are_found_and_undefined_ones_refused() -> None:
     assert get_external_blob_names(adding(1), SCOPE) == ({"n", "one"}, {"result"})
     with pytest.raises(EnforceNotMet, match="Input blob one is undefined"):
         get_external_blob_names(adding(1), ["n"])

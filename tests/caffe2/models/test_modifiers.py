@@ -34,7 +34,7 @@ def test_inner_blocks_hide_outer_ones(kind: str, context: Any, use: Any) -> None
     assert isinstance(error.value, AssertionError)
 
 
-def test_names_of_the_default() -> None:
+def test_the_default_has_several_names() -> None:
     assert DEFAULT_OPTIM == DEFAULT_MODIFIER == "DEFAULT"
 
 

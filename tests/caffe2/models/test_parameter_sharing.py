@@ -24,7 +24,7 @@ from bridge.caffe2.parameter_sharing import ParameterSharing, parameter_sharing_
         ({"b": "a", "bb": "c"}, "bb", "c/w"),
     ],
 )
-def test_names(shared: dict[str, str], scope: str, name: str) -> None:
+def test_shared_scopes_give_shared_names(shared: dict[str, str], scope: str, name: str) -> None:
     with ParameterSharing(shared), core.NameScope(scope):
         assert parameter_sharing_context.get_parameter_name("w") == name
     with core.NameScope(scope):
@@ -43,7 +43,7 @@ def test_inner_blocks_go_before() -> None:
         assert parameter_sharing_context.get_parameter_name("w") == "c/w"
 
 
-def test_what_cannot_be_shared() -> None:
+def test_wrong_sharing_is_refused() -> None:
     with pytest.raises(EnforceNotMet, match="a is prefix of a/b"), ParameterSharing({"a": "a/b"}):
         pass
     with pytest.raises(EnforceNotMet, match="Expected a dict"), ParameterSharing(["a"]):  # type: ignore[arg-type]

@@ -71,7 +71,7 @@ def test_values_that_others_need_are_not_fused_away() -> None:
         assert count == {None: 1, "y": 3, "output": 2}[reader]
 
 
-def test_engines_and_dead_code() -> None:
+def test_transforms_set_engines_and_remove_dead_code() -> None:
     net = core.Net("engines")
     net.Conv(["x", "w"], ["y"], kernel=3)
     net.Relu(["x"], ["unused"])

@@ -59,7 +59,9 @@ def values(name: str) -> Any:
     ("op_type", "arguments"),
     [("Alias", {}), ("AliasWithName", {"arg": [MakeArgument("name", "n")]})],
 )
-def test_aliases_share_memory(op_type: str, arguments: dict[str, Any]) -> None:
+def test_aliases_share_memory_on_cuda_and_refuse_host_memory(
+    op_type: str, arguments: dict[str, Any]
+) -> None:
     run(op_type, ["x"], ["y"], **arguments)
     assert workspace.FetchTorch("y").data_ptr() == workspace.FetchTorch("x").data_ptr()
     assert values("y") == VALUES.tolist()
@@ -68,7 +70,7 @@ def test_aliases_share_memory(op_type: str, arguments: dict[str, Any]) -> None:
         run(op_type, ["host"], ["y"], **arguments)
 
 
-def test_accumulate() -> None:
+def test_accumulate_adds_without_waiting() -> None:
     with no_host_waits():
         run("Accumulate", ["x"], ["y"])
         run("Accumulate", ["x"], ["y"], gamma=0.5)
@@ -85,14 +87,16 @@ def test_coalesced_tensors_share_memory() -> None:
     assert values("all") == [*VALUES, 7, 7, 7, 7]
 
 
-def test_printing_and_summaries(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_print_and_summarize_read_cuda_memory(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     run("Print", ["x"], [])
     assert capfd.readouterr().err == "Tensor x of type float. Dims: (4,): 1,2,3,6\n"
     run("Summarize", ["x"], ["y"])
     assert values("y") == pytest.approx([1, 6, 3, np.std(VALUES, ddof=1)])
 
 
-def test_counters() -> None:
+def test_counters_work_beside_cuda_blobs() -> None:
     run("CreateCounter", [], ["counter"], init_count=2)
     run("CountUp", ["counter"], ["before"])
     run("RetrieveCount", ["counter"], ["count"])
@@ -114,7 +118,7 @@ def test_iterations_are_counted_on_the_host() -> None:
     assert np.ravel(values("rate")).tolist() == [0.5]
 
 
-def test_queues() -> None:
+def test_queues_pass_cuda_tensors() -> None:
     run("CreateBlobsQueue", [], ["queue"], capacity=4)
     for scale in (1.0, 2.0, 3.0):
         run("Scale", ["x"], ["y"], scale=scale)
@@ -133,7 +137,7 @@ def test_queues() -> None:
     assert values("failed") is True
 
 
-def test_control_flow() -> None:
+def test_if_and_while_run_nets_on_cuda() -> None:
     doubled, compared = core.Net("doubled"), core.Net("compared")
     with core.DeviceScope(OPTION):
         doubled.Scale("x", "x", scale=2.0)
@@ -151,14 +155,14 @@ def test_control_flow() -> None:
         run("If", ["again"], [], then_net=doubled.Proto())
 
 
-def test_barriers_and_free() -> None:
+def test_barriers_keep_values_and_free_empties_blobs() -> None:
     run("AsyncNetBarrier", ["x"], ["x"])
     assert values("x") == VALUES.tolist()
     run("Free", ["x"], ["x"])
     assert not workspace.Workspace.current.blobs["x"].is_tensor()
 
 
-def test_tensors_of_a_database(tmp_path: Path) -> None:
+def test_tensors_of_a_database_go_to_cuda(tmp_path: Path) -> None:
     path = str(tmp_path / "db")
     with open_writer("minidb", path) as db:
         for i in range(2):
@@ -218,7 +222,7 @@ def test_python_functions_of_dlpack_have_the_tensors_themselves() -> None:
     assert values("z") == [7, 7]
 
 
-def test_gradients_of_python_functions() -> None:
+def test_gradients_of_python_functions_run_on_cuda() -> None:
     def square(inputs: Any, outputs: Any) -> None:
         outputs[0].feed(inputs[0].data ** 2)
 

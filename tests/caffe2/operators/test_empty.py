@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 @pytest.mark.parametrize("sizes", [(0, 3, 2, 2), (2, 3, 0), (2, 0, 4)])
-def test_instance_norm(sizes: tuple[int, ...]) -> None:
+def test_instance_norm_of_nothing_has_zero_mean(sizes: tuple[int, ...]) -> None:
     workspace.FeedBlob("x", np.zeros(sizes, np.float32))
     workspace.FeedBlob("scale", np.ones(sizes[1], np.float32))
     op = core.CreateOperator("InstanceNorm", ["x", "scale", "scale"], ["y", "mean", "rstd"])
@@ -22,7 +22,7 @@ def test_instance_norm(sizes: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(workspace.FetchBlob(name), np.zeros(sizes[:2], np.float32))
 
 
-def test_blocks_of_images_without_channels() -> None:
+def test_images_without_channels_are_joined_from_blocks() -> None:
     workspace.FeedBlob("x", np.zeros((4, 0, 2, 3), np.float32))
     workspace.RunOperatorOnce(core.CreateOperator("BatchToSpace", ["x"], ["y"], block_size=2))
     assert workspace.FetchBlob("y").shape == (1, 0, 4, 6)

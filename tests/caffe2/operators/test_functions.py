@@ -59,7 +59,7 @@ def check(outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize(("case", "outcome"), CASES)
-def test_repeated_runs(case: Case, outcome: Outcome) -> None:
+def test_repeated_runs_give_the_recorded_values(case: Case, outcome: Outcome) -> None:
     op_type, inputs, outputs, args = case.steps[0]
     for name, value in case.feeds.items():
         workspace.FeedBlob(name, value)
@@ -119,7 +119,9 @@ def with_known_sizes(parameter: Any) -> bool:
 
 
 @pytest.mark.parametrize(("case", "outcome"), list(filter(of_numbers, CASES)))
-def test_function_under_foreign_defaults(case: Case, outcome: Outcome) -> None:
+def test_functions_under_foreign_defaults_give_the_recorded_values(
+    case: Case, outcome: Outcome
+) -> None:
     definition = definition_of(case)
     bound = class_for(definition, "test").check(definition)
     operands = [torch.tensor(np.asarray(case.feeds[name])) for name in definition.inputs]
@@ -141,7 +143,7 @@ def test_function_under_foreign_defaults(case: Case, outcome: Outcome) -> None:
 @pytest.mark.parametrize(
     ("case", "outcome"), list(filter(with_known_sizes, filter(of_numbers, CASES)))
 )
-def test_sizes_without_memory(case: Case, outcome: Outcome) -> None:
+def test_functions_on_meta_tensors_give_sizes_and_types(case: Case, outcome: Outcome) -> None:
     """On torch's meta device the function gives out tensors of the right sizes and types."""
     definition = definition_of(case)
     cls = class_for(definition, "test")

@@ -69,7 +69,9 @@ def with_gradients() -> list[Any]:
 
 
 @pytest.mark.parametrize(("case", "operators", "grads", "refused"), with_gradients())
-def test_same_gradients(case: Case, operators: list[Any], grads: list[Any], refused: bool) -> None:
+def test_gradients_by_autograd_equal_the_gradients_of_the_operator(
+    case: Case, operators: list[Any], grads: list[Any], refused: bool
+) -> None:
     definition = definition_of(case)
     cls = class_for(definition, "test")
     assert issubclass(cls, FunctionOperator)

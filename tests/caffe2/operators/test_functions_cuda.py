@@ -34,7 +34,7 @@ CASES = list(filter(runs_on_cuda, function_cases(2))) if torch.cuda.is_available
 
 
 @pytest.mark.parametrize(("case", "outcome"), CASES)
-def test_on_cuda(case: Case, outcome: Outcome) -> None:
+def test_operators_give_the_recorded_values_on_cuda(case: Case, outcome: Outcome) -> None:
     op_type, inputs, outputs, args = case.steps[0]
     if op_type == "InferenceLSTM" and counter() is not None:
         pytest.skip("the stand-in for CUDA has no torch.lstm")

@@ -25,7 +25,7 @@ def printed(code: str) -> str:
     ).stdout
 
 
-def test_the_index_is_what_the_tool_writes() -> None:
+def test_the_index_is_up_to_date() -> None:
     made = printed("from tools.make_operator_index import text; print(text(), end='')")
     assert (ROOT / "bridge/caffe2/operators/index.py").read_text() == made
 

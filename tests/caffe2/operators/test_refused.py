@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("fresh_workspace")
     ("op_type", "inputs", "why"),
     [("Int8GenQuantParams", ["x", "x"], "Int8QuantScheme"), ("Onnxifi", ["x"], "ONNXIFI")],
 )
-def test_refused_with_the_reason(op_type, inputs, why):
+def test_refused_types_say_why(op_type, inputs, why):
     assert core.IsOperator(op_type)
     workspace.FeedBlob("x", np.ones(3, np.float32))
     with pytest.raises(EnforceNotMet, match=why):

@@ -20,7 +20,7 @@ def drop(ratio: float, seed: int, outputs: tuple[str, str] = ("y", "mask")) -> N
 
 
 @pytest.mark.parametrize("ratio", [0.2, 0.5, 0.9])
-def test_dropout_keeps_what_the_mask_says_and_scales_it(ratio: float) -> None:
+def test_dropout_keeps_the_elements_of_its_mask_and_scales_them(ratio: float) -> None:
     x = np.random.RandomState(0).randn(100, 100).astype(np.float32)
     workspace.FeedBlob("x", x)
     drop(ratio, 1)

@@ -109,7 +109,7 @@ def test_a_net_may_run_several_times_and_a_group_of_tasks_be_a_step() -> None:
     assert run(builder, total) == [12]
 
 
-def test_what_is_wrong_is_refused() -> None:
+def test_blocks_in_wrong_places_are_refused() -> None:
     assert not hasattr(ops, "Const")
     with pytest.raises(AssertionError, match="No NetBuilder is active"):
         ops.net()

@@ -33,7 +33,7 @@ def test_nets_steps_and_plans_run_in_the_workspace_of_the_session() -> None:
     assert workspace.FetchBlob("count") == 8
 
 
-def test_what_one_class_of_sessions_compiled_another_refuses() -> None:
+def test_a_session_refuses_a_plan_compiled_for_another_class() -> None:
     compiled = LocalSession.compile(Task(step=count()))
     assert LocalSession.compile(compiled) is compiled
     with pytest.raises(AssertionError, match="Need: Session, got: LocalSession"):

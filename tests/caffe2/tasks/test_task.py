@@ -59,7 +59,7 @@ def test_instances_of_a_task_have_blobs_of_their_own() -> None:
     assert total.fetch() == 20
 
 
-def test_what_is_local_to_a_node_runs_once_around_all_its_tasks() -> None:
+def test_local_init_and_exit_of_a_node_run_once_around_all_its_tasks() -> None:
     with TaskGroup(WorkspaceType.GLOBAL) as group, Node("n"):
         with Task():
             with ops.local_init():
@@ -97,7 +97,7 @@ def test_tasks_of_type_private_leave_their_outputs_only() -> None:
         type("Other", (LocalSession,), {}).compile(group, WorkspaceType.GLOBAL)
 
 
-def test_outputs_have_the_shape_of_what_they_were_made_from() -> None:
+def test_outputs_have_the_structure_of_their_blobs_lists_or_records() -> None:
     record = schema.Struct(("a", schema.Scalar(np.int32, core.BlobReference("b"))))
     outputs = [TaskOutput("x"), TaskOutput(["y", "z"]), TaskOutput(record)]
     listed = TaskOutputList(outputs)

@@ -26,7 +26,7 @@ def test_no_argument_is_undefined() -> None:
 
 
 @pytest.mark.parametrize("device", CPU_SPELLINGS, ids=repr)
-def test_device_alone(device: Any) -> None:
+def test_a_device_alone_makes_an_empty_untyped_tensor(device: Any) -> None:
     tensor = caffe2.Tensor(device)
     assert tensor
     assert tensor.defined() is True
@@ -42,7 +42,7 @@ def test_device_alone(device: Any) -> None:
 
 @pytest.mark.parametrize("device", CPU_SPELLINGS, ids=repr)
 @pytest.mark.parametrize("dims", DIMS_SPELLINGS, ids=lambda dims: type(dims).__name__)
-def test_dims_and_device(dims: Any, device: Any) -> None:
+def test_dims_and_device_make_a_tensor_without_memory(dims: Any, device: Any) -> None:
     tensor = caffe2.Tensor(dims, device)
     assert tensor.sizes() == (2, 3)
     assert tensor.strides() == (3, 1)
@@ -69,7 +69,9 @@ def test_dims_and_device(dims: Any, device: Any) -> None:
     ],
     ids=str,
 )
-def test_unusual_dims(dims: tuple[int, ...], numel: int, strides: tuple[int, ...]) -> None:
+def test_any_number_of_dims_is_taken(
+    dims: tuple[int, ...], numel: int, strides: tuple[int, ...]
+) -> None:
     tensor = caffe2.Tensor(dims, "cpu")
     assert tensor.sizes() == dims
     assert tensor.dim() == len(dims)
@@ -83,7 +85,7 @@ BAD_DIMS = [(-1,), (2, -3), (2**40, 2**40), (2**62, 4), (2**63,), (2**31, 2**31,
 
 
 @pytest.mark.parametrize("dims", BAD_DIMS, ids=str)
-def test_negative_and_overflowing_dims(dims: tuple[int, ...]) -> None:
+def test_negative_and_overflowing_dims_are_refused(dims: tuple[int, ...]) -> None:
     with pytest.raises(c10.EnforceNotMet):
         caffe2.Tensor(dims, "cpu")
     with pytest.raises(c10.EnforceNotMet):
@@ -116,7 +118,7 @@ def test_values_have_numpys_type(values_: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("type_", ["float32", np.float32, torch.float32, c10.float32], ids=repr)
-def test_values_of_a_named_type(type_: Any) -> None:
+def test_values_take_the_type_that_is_named(type_: Any) -> None:
     tensor = caffe2.Tensor((2, 2), [1, 2, 3, 4], type_)
     assert tensor.IsType("float32")
     assert tensor.numpy().tolist() == [[1.0, 2.0], [3.0, 4.0]]
@@ -131,14 +133,16 @@ def test_values_are_copied() -> None:
     assert array.tolist() == [0.0, 0.0, 0.0]
 
 
-def test_scalar_and_empty_values() -> None:
+def test_scalar_empty_and_string_values_are_taken() -> None:
     assert caffe2.Tensor((), [5.0]).numpy().tolist() == 5.0
     assert caffe2.Tensor((0, 2), [], "int32").sizes() == (0, 2)
     assert values(caffe2.Tensor((2,), ["é", b"\x00\xff"])) == ["é".encode(), b"\x00\xff"]
 
 
 @pytest.mark.parametrize(("dims", "count"), [((2,), 3), ((2,), 1), ((0,), 1), ((), 2), ((2, 2), 3)])
-def test_as_many_values_as_elements(dims: tuple[int, ...], count: int) -> None:
+def test_another_number_of_values_than_elements_is_refused(
+    dims: tuple[int, ...], count: int
+) -> None:
     with pytest.raises(c10.EnforceNotMet):
         caffe2.Tensor(dims, [1.0] * count)
 
@@ -155,7 +159,7 @@ def test_at_tensor_is_shared() -> None:
     assert tensor.sizes() == (3,)
 
 
-def test_contiguous_view_into_the_middle() -> None:
+def test_a_contiguous_view_into_the_middle_is_shared() -> None:
     whole = at.arange(8, dtype="int64")
     tensor = caffe2.Tensor(whole.slice(0, 2, 6))
     assert values(tensor) == [2, 3, 4, 5]
@@ -182,7 +186,7 @@ def test_non_contiguous_at_tensor_is_refused(view: Any) -> None:
         caffe2.Tensor(view(matrix))
 
 
-def test_copy_to_a_device() -> None:
+def test_a_tensor_and_a_device_make_a_copy() -> None:
     source = filled((2, 3))
     copied = caffe2.Tensor(source, "cpu")
     assert not copied.is_same(source)
@@ -197,7 +201,9 @@ def test_copy_to_a_device() -> None:
 
 @pytest.mark.parametrize("call", [caffe2.Tensor, copy.copy], ids=["constructor", "copy.copy"])
 @pytest.mark.parametrize("tensor", [filled((2,)), caffe2.Tensor("cpu"), caffe2.Tensor()], ids=repr)
-def test_copying_says_which_copy_it_might_be(call: Any, tensor: caffe2.Tensor) -> None:
+def test_copy_copy_is_refused_and_names_the_methods_that_copy(
+    call: Any, tensor: caffe2.Tensor
+) -> None:
     before = state_of(tensor)
     with pytest.raises(TypeError) as caught:
         call(tensor)
@@ -207,7 +213,7 @@ def test_copying_says_which_copy_it_might_be(call: Any, tensor: caffe2.Tensor) -
 
 
 @pytest.mark.parametrize("keyword", [{"dtpye": "float32"}, {"requires_grad": True}], ids=str)
-def test_unknown_keywords(keyword: dict[str, Any]) -> None:
+def test_unknown_keywords_are_refused(keyword: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         caffe2.Tensor((2,), "cpu", **keyword)
 
@@ -217,13 +223,13 @@ def test_unknown_keywords(keyword: dict[str, Any]) -> None:
     [((2,), "no device"), ((2,), None), (None,), ("no device",), ((2,), object()), ((1.5,), "cpu")],
     ids=shown,
 )
-def test_nonsense(arguments: tuple[Any, ...]) -> None:
+def test_arguments_that_make_no_tensor_are_refused(arguments: tuple[Any, ...]) -> None:
     with pytest.raises((c10.EnforceNotMet, TypeError)):
         caffe2.Tensor(*arguments)
 
 
 @pytest.mark.cuda
-def test_on_cuda() -> None:
+def test_a_tensor_on_cuda_is_allocated_at_first_use_or_copied() -> None:
     tensor = caffe2.Tensor((2, 3), "cuda:0")
     assert tensor.GetDevice() == "cuda:0"
     assert tensor.GetDeviceType() == c10.CUDA
@@ -240,7 +246,7 @@ def test_on_cuda() -> None:
     [[None], [object()], [2**70], np.zeros(1, "M8[s]"), np.zeros(1, [("a", "i4")])],
     ids=["None", "object", "past 64 bits", "time", "structure"],
 )
-def test_values_of_no_element_type(values: Any) -> None:
+def test_values_without_an_element_type_are_refused(values: Any) -> None:
     with pytest.raises(c10.EnforceNotMet, match="are not a tensor"):
         caffe2.Tensor([1], values)
 
@@ -269,7 +275,7 @@ def test_refuses_other_libraries_tensors_that_from_dlpack_or_caffe2_refuses() ->
 
 
 @pytest.mark.parametrize("wrong", [3, 2.5, [2, 3], (1,), None, {}, object()])
-def test_refuses_what_is_not_a_tensor(wrong: object) -> None:
+def test_refuses_an_object_that_is_not_a_tensor(wrong: object) -> None:
     with pytest.raises(c10.EnforceNotMet, match=f"not {type(wrong).__name__}") as caught:
         caffe2.Tensor(wrong)
     assert isinstance(caught.value, TypeError)

@@ -17,7 +17,7 @@ from .external_block import Block
 from .state import filled, refused, values
 
 
-def test_an_address() -> None:
+def test_memory_at_an_address_is_shared() -> None:
     block = Block()
     tensor = caffe2.Tensor((2, 2), "cpu")
     tensor.ShareExternalPointer(block.address, "float32")
@@ -29,7 +29,7 @@ def test_an_address() -> None:
     assert block.array.tolist() == [1.0, 22.0, 3.0, 4.0]
 
 
-def test_more_bytes_than_elements() -> None:
+def test_bytes_beyond_the_elements_are_spare_room() -> None:
     block = Block()
     tensor = caffe2.Tensor((1,), "cpu")
     tensor.ShareExternalPointer(block.address, "float32", 16)
@@ -39,7 +39,7 @@ def test_more_bytes_than_elements() -> None:
     assert tensor.raw_data() == block.address
 
 
-def test_fewer_bytes_than_elements() -> None:
+def test_fewer_bytes_than_elements_are_refused() -> None:
     block = Block()
     tensor = caffe2.Tensor((4,), "cpu")
     with refused(tensor):
@@ -83,7 +83,7 @@ def test_a_buffer_has_its_own_type(buffer: Callable[[], Any], name: str) -> None
     assert np.asarray(source).reshape(-1)[5] == 55
 
 
-def test_a_buffer_as_another_type() -> None:
+def test_a_buffer_is_shared_as_another_type() -> None:
     source = bytearray(16)
     tensor = caffe2.Tensor((2,), "cpu")
     tensor.ShareExternalPointer(source, "float64")
@@ -97,7 +97,7 @@ def test_a_buffer_as_another_type() -> None:
     [lambda: torch.arange(4.0), lambda: at.arange(4, dtype="float32")],
     ids=["torch", "at"],
 )
-def test_a_dlpack_producer(producer: Callable[[], Any]) -> None:
+def test_a_dlpack_producer_is_shared(producer: Callable[[], Any]) -> None:
     source = producer()
     tensor = caffe2.Tensor((2, 2), "cpu")
     tensor.ShareExternalPointer(source)
@@ -122,7 +122,7 @@ def test_the_buffer_is_kept_alive() -> None:
     assert view.tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_the_buffer_is_let_go() -> None:
+def test_a_buffer_is_released_with_the_memory() -> None:
     source = bytearray(8)
     tensor = caffe2.Tensor((8,), "cpu")
     tensor.ShareExternalPointer(source)
@@ -157,7 +157,7 @@ def read_only_array() -> Any:
         *["strided", "reversed", "byte order", "objects"],
     ],
 )
-def test_buffers_that_cannot_be_shared(source: Any) -> None:
+def test_buffers_that_cannot_be_shared_are_refused(source: Any) -> None:
     tensor = caffe2.Tensor((4,), "cpu")
     with refused(tensor):
         tensor.ShareExternalPointer(source)

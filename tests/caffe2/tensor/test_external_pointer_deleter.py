@@ -134,7 +134,7 @@ def test_the_deleter_of_a_cycle_is_called() -> None:
     assert len(deleted) == 100
 
 
-def test_the_deleter_at_the_exit_of_the_interpreter() -> None:
+def test_a_deleter_does_no_harm_at_the_exit_of_the_interpreter() -> None:
     code = """
 import numpy as np
 from bridge import caffe2

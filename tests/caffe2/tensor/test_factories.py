@@ -55,13 +55,13 @@ def test_empty_is_never_partially_initialised(
     assert (tensor.raw_data() == 0) is (numel == 0)
 
 
-def test_empty_refuses() -> None:
+def test_empty_refuses_wrong_dims_and_types() -> None:
     for arguments in [((-1,), "float32"), ((2**40, 2**40), "float32"), ((2,), "float33")]:
         with pytest.raises(c10.EnforceNotMet):
             caffe2.empty(*arguments)
 
 
-def test_tensor_cpu_from_values() -> None:
+def test_tensor_cpu_from_values_copies_the_values() -> None:
     array = np.array([1, 2, 3, 4], np.int16)
     tensor = caffe2.TensorCPUFromValues((2, 2), array)
     assert tensor.IsType("int16")
@@ -77,7 +77,7 @@ def test_tensor_cpu_from_values() -> None:
 
 
 @pytest.mark.parametrize("options", FLOAT64_OPTIONS, ids=repr)
-def test_reinitialize_an_undefined_tensor(options: Any) -> None:
+def test_reinitialize_makes_memory_for_an_undefined_tensor(options: Any) -> None:
     tensor = caffe2.Tensor()
     caffe2.ReinitializeTensor(tensor, (2, 3), options)
     assert tensor.defined()
@@ -87,7 +87,7 @@ def test_reinitialize_an_undefined_tensor(options: Any) -> None:
     assert caffe2.Tensor().defined() is False
 
 
-def test_reinitialize_keeps_what_fits() -> None:
+def test_reinitialize_keeps_memory_that_is_large_enough() -> None:
     tensor = filled((2, 3))
     same, address = tensor.UnsafeSharedInstance(), tensor.raw_data()
     before = c10.GetAllocator("cpu").stats.allocations
@@ -120,7 +120,7 @@ def test_reinitialize_with_another_type_is_another_tensor() -> None:
     assert tensor.storage().use_count() == 1
 
 
-def test_reinitialize_an_untyped_or_freed_tensor() -> None:
+def test_reinitialize_makes_memory_for_an_untyped_or_freed_tensor() -> None:
     untyped = caffe2.Tensor((2,), "cpu")
     caffe2.ReinitializeTensor(untyped, (2,), "int32")
     assert len(untyped.data("int32")) == 2
@@ -133,13 +133,13 @@ def test_reinitialize_an_untyped_or_freed_tensor() -> None:
 
 @pytest.mark.parametrize("dims", [(-1,), (2**40, 2**40), (2**63,)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_reinitialize_refuses(dims: tuple[int, ...], dtype: str) -> None:
+def test_reinitialize_refuses_wrong_dims_and_types(dims: tuple[int, ...], dtype: str) -> None:
     for tensor in (filled((2, 3)), caffe2.Tensor((2,), "cpu"), caffe2.Tensor()):
         with refused(tensor):
             caffe2.ReinitializeTensor(tensor, dims, dtype)
 
 
-def test_reinitialize_and_copy_from() -> None:
+def test_reinitialize_and_copy_from_takes_sizes_and_values() -> None:
     source = filled((2, 3), "int64")
     tensor = caffe2.Tensor()
     caffe2.ReinitializeAndCopyFrom(tensor, "cpu", source)

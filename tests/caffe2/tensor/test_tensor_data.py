@@ -50,14 +50,14 @@ def test_mutable_data_is_a_writable_flat_view(dtype: str) -> None:
     ],
     ids=repr,
 )
-def test_spellings_of_a_type(spelling: Any, name: str) -> None:
+def test_data_takes_every_spelling_of_a_type(spelling: Any, name: str) -> None:
     tensor = caffe2.Tensor((2,), "cpu")
     assert tensor.mutable_data(spelling).dtype == name
     assert tensor.data(spelling).dtype == name
     assert tensor.raw_mutable_data(spelling) == tensor.raw_data()
 
 
-def test_data_with_and_without_a_type() -> None:
+def test_data_is_the_same_with_and_without_its_type() -> None:
     tensor = filled((3,))
     assert tensor.data().tolist() == tensor.data("float32").tolist() == [1.0, 2.0, 3.0]
     assert tensor.data().ctypes.data == tensor.data("float32").ctypes.data == tensor.raw_data()
@@ -68,7 +68,7 @@ def test_data_with_and_without_a_type() -> None:
         assert wrong in str(caught.value)
 
 
-def test_data_of_what_has_none() -> None:
+def test_data_is_refused_where_there_is_no_memory() -> None:
     unallocated = caffe2.Tensor((3,), "cpu")
     for call in (unallocated.data, lambda: unallocated.data("float32"), unallocated.raw_data):
         with refused(unallocated, match="mutable_data"):
@@ -88,7 +88,9 @@ def test_data_of_what_has_none() -> None:
 
 @pytest.mark.parametrize("dims", [(0,), (0, 3), (3, 0)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "int64", "string"])
-def test_no_elements(dims: tuple[int, ...], dtype: str) -> None:
+def test_data_of_no_elements_is_an_empty_view_at_address_0(
+    dims: tuple[int, ...], dtype: str
+) -> None:
     tensor = caffe2.Tensor(dims, "cpu")
     assert len(tensor.mutable_data(dtype)) == 0
     assert tensor.IsType(dtype)
@@ -194,7 +196,7 @@ def test_a_view_of_strings_stays_valid(change: Callable[[caffe2.Tensor], object]
     assert list(view) == [b"mine", b"2", b"3"]
 
 
-def test_a_view_is_no_share_of_the_storage() -> None:
+def test_a_view_does_not_count_as_a_share_of_the_storage() -> None:
     tensor = filled((3,))
     views = [tensor.data(), tensor.mutable_data("float32"), tensor.data()[1:]]
     assert tensor.storage().use_count() == 1
@@ -225,14 +227,14 @@ def test_memory_goes_with_the_last_view() -> None:
 
 
 @pytest.mark.parametrize("nonsense", ["no type", object(), 3, "float33"], ids=shown)
-def test_types_that_are_none(nonsense: Any) -> None:
+def test_objects_that_are_not_types_are_refused(nonsense: Any) -> None:
     tensor = filled((2,))
     with refused(tensor, error=(c10.EnforceNotMet, TypeError)):
         tensor.mutable_data(nonsense)
 
 
 @pytest.mark.cuda
-def test_data_on_cuda() -> None:
+def test_data_on_cuda_is_a_view_on_the_device() -> None:
     tensor = caffe2.Tensor((2, 3), "cuda")
     view = tensor.mutable_data("float32")
     assert isinstance(view, at.Tensor)

@@ -45,7 +45,9 @@ def test_the_error_is_a_runtime_error() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_the_error_says_what_was_asked_and_met(call: Call, method: str, said: list[str]) -> None:
+def test_the_error_names_the_method_and_the_values(
+    call: Call, method: str, said: list[str]
+) -> None:
     tensor = filled((2, 3))
     with refused(tensor) as caught:
         call(tensor)
@@ -69,7 +71,7 @@ NEED_MEMORY: dict[str, Call] = {
 
 @pytest.mark.parametrize("call", NEED_MEMORY.values(), ids=NEED_MEMORY)
 @pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
-def test_an_allocator_that_fails(
+def test_a_failing_allocator_leaves_the_tensor_as_it_was(
     call: Call, shared: bool, no_memory: Callable[[], None], request: pytest.FixtureRequest
 ) -> None:
     tensor = filled((2, 3))
@@ -82,7 +84,9 @@ def test_an_allocator_that_fails(
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_copy_from_where_memory_fails(dtype: str, no_memory: Callable[[], None]) -> None:
+def test_copy_from_without_memory_leaves_both_tensors_as_they_were(
+    dtype: str, no_memory: Callable[[], None]
+) -> None:
     tensor, source = filled((2,)), filled((9,), dtype)
     alias = tensor.Alias()
     no_memory()
@@ -95,7 +99,9 @@ def test_copy_from_where_memory_fails(dtype: str, no_memory: Callable[[], None])
         caffe2.ReinitializeAndCopyFrom(undefined, "cpu", source)
 
 
-def test_reinitialize_to_fewer_where_shrinking_frees(no_memory: Callable[[], None]) -> None:
+def test_reinitialize_without_memory_leaves_the_tensor_where_shrinking_frees(
+    no_memory: Callable[[], None],
+) -> None:
     tensor = filled((2, 3))
     no_memory()
     caffe2.FLAGS.caffe2_keep_on_shrink = False

@@ -35,14 +35,16 @@ def test_extend_keeps_the_data() -> None:
         (100, 1, 1.0, 101),
     ],
 )
-def test_growth_in_percent(rows: int, more: int, percent: float, capacity: int) -> None:
+def test_extend_grows_the_memory_by_the_percentage(
+    rows: int, more: int, percent: float, capacity: int
+) -> None:
     tensor = filled((rows, 2), "int32")
     tensor.Extend(more, percent)
     assert tensor.size(0) == rows + more
     assert tensor.capacity_nbytes() == capacity * 8
 
 
-def test_forty_percent_unless_said_otherwise() -> None:
+def test_extend_grows_the_memory_by_forty_percent_unless_told_otherwise() -> None:
     tensor, other = filled((10,)), filled((10,))
     tensor.Extend(1)
     other.ExtendTo(11)
@@ -80,7 +82,7 @@ def test_extend_without_memory_only_resizes() -> None:
     assert freed.storage_initialized() is False
 
 
-def test_extend_by_nothing() -> None:
+def test_extend_by_nothing_changes_nothing() -> None:
     tensor = filled((2, 3))
     address = tensor.raw_data()
     tensor.Extend(0)
@@ -115,7 +117,7 @@ def test_extend_of_a_shared_storage_leaves_the_sharer_its_memory() -> None:
     assert alias.capacity_nbytes() >= 16
 
 
-def test_extend_of_a_view_into_the_middle() -> None:
+def test_extend_of_a_view_into_the_middle_keeps_its_elements() -> None:
     """The real one forgets the offset: it overruns, or moves the wrong elements."""
     for rows in (3, 5, 9, 40):
         whole = at.arange(8, dtype="float32")
@@ -139,14 +141,14 @@ def test_extend_of_a_view_into_the_middle() -> None:
     ],
     ids=["-1", "min", "max", "2**64", "to fewer", "to -1", "to, shrinking"],
 )
-def test_extend_refuses(call: Any) -> None:
+def test_extend_refuses_negative_and_overflowing_numbers(call: Any) -> None:
     for tensor in (filled((2, 3)), filled((2, 3), "string")):
         with refused(tensor, error=(c10.EnforceNotMet, MemoryError)):
             call(tensor)
 
 
 @pytest.mark.parametrize("arguments", [("one",), (1, "forty"), (1.5,), (None,)], ids=repr)
-def test_extend_wants_numbers(arguments: tuple[Any, ...]) -> None:
+def test_extend_refuses_arguments_that_are_not_numbers(arguments: tuple[Any, ...]) -> None:
     tensor = filled((2, 3))
     with refused(tensor, error=(c10.EnforceNotMet, TypeError)):
         tensor.Extend(*arguments)
@@ -160,7 +162,7 @@ def test_scalars_have_no_rows(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["Extend", "ExtendTo", "ShrinkTo", "ReserveSpace", "Reshape"])
-def test_what_is_not_contiguous_is_refused(method: str) -> None:
+def test_tensors_that_are_not_contiguous_are_refused(method: str) -> None:
     tensor = filled((2, 3))
     aten = at.Tensor(tensor)
     aten.set_(aten.t())  # the same impl, from the other side
@@ -169,7 +171,7 @@ def test_what_is_not_contiguous_is_refused(method: str) -> None:
         getattr(tensor, method)((3, 2) if method == "Reshape" else 3)
 
 
-def test_extend_of_strings() -> None:
+def test_extend_makes_empty_strings() -> None:
     tensor = filled((2,), "string")
     tensor.Extend(1)
     assert values(tensor) == [b"1", b"2", b""]
@@ -219,7 +221,7 @@ def test_shrink_refuses_a_shared_storage() -> None:
     assert values(tensor) == [1.0, 2.0]
 
 
-def test_shrink_while_a_view_or_another_wrapper_is_held() -> None:
+def test_shrink_leaves_views_whole_and_other_wrappers_smaller() -> None:
     tensor = filled((4,))
     same = tensor.UnsafeSharedInstance()
     view, mutable = tensor.data(), tensor.mutable_data("float32")
@@ -231,7 +233,7 @@ def test_shrink_while_a_view_or_another_wrapper_is_held() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "bool", "complex128", "bfloat16", "uint32", "string"])
-def test_extend_and_shrink_of_every_kind(dtype: str) -> None:
+def test_extend_and_shrink_keep_elements_of_every_type(dtype: str) -> None:
     tensor = filled((3, 2), dtype, first=0)
     before = values(tensor)
     tensor.Extend(20)

@@ -13,7 +13,7 @@ from bridge import at, c10, caffe2
 from .state import filled, refused
 
 
-def test_of_a_typed_tensor() -> None:
+def test_a_typed_tensor_says_sizes_type_bytes_and_device() -> None:
     tensor = filled((2, 3, 4), "int16")
     assert tensor.dim() == 3
     assert tensor.numel() == 24
@@ -36,7 +36,7 @@ def test_of_a_typed_tensor() -> None:
     assert isinstance(tensor.unsafeGetTensorImpl(), c10.TensorImpl)
 
 
-def test_of_an_untyped_tensor() -> None:
+def test_an_untyped_tensor_has_sizes_and_no_bytes() -> None:
     tensor = caffe2.Tensor((2, 3), "cpu")
     assert not tensor.dtype()
     assert bool(tensor.dtype()) is False
@@ -57,13 +57,13 @@ def test_of_an_untyped_tensor() -> None:
     [c10.float64, "float64", np.float64, np.dtype("float64"), torch.float64, float],
     ids=repr,
 )
-def test_is_type(spelling: Any) -> None:
+def test_is_type_takes_every_spelling(spelling: Any) -> None:
     assert filled((2,), spelling).IsType("float64") is True
     assert filled((2,), "float64").IsType(spelling) is True
     assert filled((2,), "float32").IsType(spelling) is False
 
 
-def test_storage() -> None:
+def test_the_storage_says_address_bytes_and_who_shares_it() -> None:
     tensor = filled((2, 3))
     storage = tensor.storage()
     assert isinstance(storage, c10.Storage)
@@ -91,7 +91,7 @@ def test_axes_count_from_the_end_too() -> None:
 
 @pytest.mark.parametrize("axis", [3, -4, 100, -(2**62), 2**62])
 @pytest.mark.parametrize("method", ["size", "stride", "canonical_axis_index", "dim32"])
-def test_axes_that_are_not_there(method: str, axis: int) -> None:
+def test_axes_that_are_not_there_are_refused(method: str, axis: int) -> None:
     tensor = caffe2.Tensor((2, 3, 4), "cpu")
     with refused(tensor):
         getattr(tensor, method)(axis)
@@ -100,7 +100,7 @@ def test_axes_that_are_not_there(method: str, axis: int) -> None:
         getattr(scalar, method)(0 if axis > 0 else -1)
 
 
-def test_dim32() -> None:
+def test_dim32_refuses_sizes_beyond_32_bits() -> None:
     assert caffe2.Tensor((2, 2**31 - 2), "cpu").dim32(1) == 2**31 - 2
     for large in (2**31, 2**40):
         tensor = caffe2.Tensor((2, large), "cpu")
@@ -109,7 +109,7 @@ def test_dim32() -> None:
             tensor.dim32(1)
 
 
-def test_products_of_sizes() -> None:
+def test_products_of_sizes_from_to_and_between_axes_are_right() -> None:
     tensor = caffe2.Tensor((2, 3, 5, 7), "cpu")
     assert [tensor.size_from_dim(k) for k in range(5)] == [210, 105, 35, 7, 1]
     assert [tensor.size_to_dim(k) for k in range(5)] == [1, 2, 6, 30, 210]
@@ -131,7 +131,7 @@ def test_products_of_sizes() -> None:
         lambda t: t.size_between_dim(-1, 1),
     ],
 )
-def test_products_of_sizes_that_are_not_there(call: Any) -> None:
+def test_products_of_sizes_that_are_not_there_are_refused(call: Any) -> None:
     tensor = caffe2.Tensor((2, 3), "cpu")
     with refused(tensor):
         call(tensor)
@@ -157,7 +157,7 @@ def test_sizes_are_a_view_that_keeps_its_values() -> None:
     assert torch.empty(*sizes).shape == (5, 3)
 
 
-def test_debug_string() -> None:
+def test_debug_string_names_type_and_sizes() -> None:
     text = filled((2, 3)).DebugString()
     assert "float" in text
     assert "4" in text
@@ -166,7 +166,7 @@ def test_debug_string() -> None:
     assert isinstance(caffe2.Tensor((5,), "cpu").DebugString(), str)
 
 
-def test_repr_of_every_state() -> None:
+def test_repr_works_in_every_state() -> None:
     freed = filled((2, 3))
     freed.FreeMemory()
     assert "float32" in repr(filled((2, 3)))
@@ -175,7 +175,7 @@ def test_repr_of_every_state() -> None:
     assert "2, 3" in repr(freed)
 
 
-def test_len_of_a_scalar() -> None:
+def test_len_refuses_a_scalar() -> None:
     with pytest.raises(TypeError):
         len(caffe2.Tensor((), "cpu"))
     assert len(caffe2.Tensor((0, 4), "cpu")) == 0

@@ -172,7 +172,7 @@ def test_registering_twice_is_one_type() -> None:
 
 
 @pytest.mark.parametrize("spelling", [c10.tensor, "tensor"], ids=repr)
-def test_tensors_as_elements(spelling: Any) -> None:
+def test_tensors_are_elements_and_copied_deeply(spelling: Any) -> None:
     tensor = caffe2.Tensor((2,), "cpu")
     view = tensor.mutable_data(spelling)
     assert tensor.dtype() == c10.tensor
@@ -234,7 +234,7 @@ def test_objects_do_not_leave(leave: Callable[[Any], Any], dtype: Any) -> None:
     assert tensor.storage().use_count() == 1
 
 
-def test_cycles_are_collected() -> None:
+def test_cycles_of_elements_are_collected() -> None:
     tensor = caffe2.empty((1,), COUNTED)
     tensor.data()[0].value = tensor  # type: ignore[assignment]
     del tensor
@@ -242,7 +242,7 @@ def test_cycles_are_collected() -> None:
     assert Counted.alive == 0
 
 
-def test_extend_moves_what_nobody_shares() -> None:
+def test_extend_moves_elements_that_are_not_shared() -> None:
     tensor = caffe2.empty((2,), c10.TypeMeta.Register(Uncopyable))
     first, second = tensor.data()
     tensor.Extend(3)
@@ -261,7 +261,7 @@ def test_extend_gives_sharers_no_say_in_the_elements() -> None:
     assert alias.data()[0].value == 0
 
 
-def test_tensors_without_content_as_elements() -> None:
+def test_tensors_without_content_are_copied_as_elements() -> None:
     tensor = caffe2.empty((3,), "tensor")
     view = tensor.data()
     view[1], view[2] = caffe2.Tensor((2, 3), "cpu"), filled((2,))
@@ -277,7 +277,7 @@ def test_tensors_without_content_as_elements() -> None:
         assert not sized.is_same(view[1])
 
 
-def test_a_registered_class_is_unpickled_where_nobody_registered_it() -> None:
+def test_a_registered_class_is_unpickled_in_a_process_without_it() -> None:
     code = f"""
 import pickle, sys
 tensor = pickle.loads({pickle.dumps(caffe2.empty((2,), c10.TypeMeta.Register(Plain)))!r})

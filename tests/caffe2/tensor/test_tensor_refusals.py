@@ -194,30 +194,36 @@ def attempt(name: str, call: Callable[[caffe2.Tensor], object]) -> None:
 @pytest.mark.filterwarnings("ignore:.*size.. is the old name:DeprecationWarning")  # size(None)
 @pytest.mark.parametrize("method", METHODS)
 @given(st.sampled_from(NAMES), st.sampled_from(sorted(BAD)))
-def test_first_arguments(method: str, name: str, bad: str) -> None:
+def test_a_bad_first_argument_is_refused_and_changes_nothing(
+    method: str, name: str, bad: str
+) -> None:
     attempt(name, lambda tensor: getattr(tensor, method)(BAD[bad]()))
 
 
 @pytest.mark.parametrize("method", sorted(SECOND))
 @given(st.sampled_from(NAMES), st.sampled_from(sorted(BAD)))
-def test_second_arguments(method: str, name: str, bad: str) -> None:
+def test_a_bad_second_argument_is_refused_and_changes_nothing(
+    method: str, name: str, bad: str
+) -> None:
     attempt(name, lambda tensor: getattr(tensor, method)(*SECOND[method], BAD[bad]()))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
 @given(st.sampled_from(NAMES), st.sampled_from(sorted(BAD)))
-def test_functions(function: Callable[[caffe2.Tensor, Any], object], name: str, bad: str) -> None:
+def test_a_bad_argument_of_a_function_is_refused_and_changes_nothing(
+    function: Callable[[caffe2.Tensor, Any], object], name: str, bad: str
+) -> None:
     attempt(name, lambda tensor: function(tensor, BAD[bad]()))
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", ["Resize", "Reshape"])
-def test_dims_one_by_one(method: str, name: str) -> None:
+def test_bad_dims_one_by_one_are_refused_and_change_nothing(method: str, name: str) -> None:
     for dims in [(2, None), (2, 1.5), ("2", 3), (2, -1), (2**40, 2**40), (2**63,), (1,) * 3000]:
         attempt(name, lambda tensor, dims=dims: getattr(tensor, method)(*dims))
 
 
-def test_memory_that_no_machine_has() -> None:
+def test_memory_that_no_machine_has_is_refused_and_changes_nothing() -> None:
     for name in NAMES:
         attempt(name, lambda tensor: tensor.Extend(2**46))
         attempt(name, lambda tensor: tensor.ReserveSpace(2**46))

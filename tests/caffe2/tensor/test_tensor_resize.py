@@ -50,7 +50,7 @@ def test_resize_takes_dims_or_a_sequence(arguments: tuple[Any, ...]) -> None:
     assert tensor.strides() == (5, 1)
 
 
-def test_resize_to_a_scalar() -> None:
+def test_resize_to_no_dims_makes_a_scalar() -> None:
     tensor = filled((3,))
     tensor.Resize(())
     assert tensor.sizes() == ()
@@ -154,7 +154,7 @@ def test_bytes_that_overflow_are_refused() -> None:
 
 
 @pytest.mark.parametrize("dims", [("two",), (1.5,), (None,), ({},), "23"], ids=repr)
-def test_dims_that_are_no_integers(dims: Any) -> None:
+def test_dims_that_are_not_integers_are_refused(dims: Any) -> None:
     tensor = filled((2, 3))
     with refused(tensor, error=(c10.EnforceNotMet, TypeError)):
         tensor.Resize(dims)
@@ -188,7 +188,7 @@ def test_an_undefined_tensor_refuses(call: Any) -> None:
         call(tensor)
 
 
-def test_resize_like() -> None:
+def test_resize_like_takes_the_sizes_of_its_source() -> None:
     source = filled((2, 3))
     tensor = caffe2.Tensor("cpu")
     tensor.ResizeLike(source)
@@ -226,7 +226,7 @@ def test_reshape_keeps_everything_but_the_shape() -> None:
 
 
 @pytest.mark.parametrize("dims", [(5,), (), (2, 2), (0,), (-1, 6), (-2, -3), (2, 3, 2)], ids=str)
-def test_reshape_wants_as_many_elements(dims: tuple[int, ...]) -> None:
+def test_reshape_refuses_another_number_of_elements(dims: tuple[int, ...]) -> None:
     tensor = filled((2, 3))
     with refused(tensor) as caught:
         tensor.Reshape(dims)
@@ -250,7 +250,7 @@ def test_reserve_space_drops_the_data_and_keeps_the_sizes() -> None:
     assert values(tensor)[:6] == [7.0] * 6
 
 
-def test_reserve_space_on_a_shared_storage() -> None:
+def test_reserve_space_refuses_a_shared_storage() -> None:
     tensor = filled((2,))
     alias = tensor.Alias()
     for rows in (1, 2, 9):
@@ -259,7 +259,7 @@ def test_reserve_space_on_a_shared_storage() -> None:
 
 
 @pytest.mark.parametrize("rows", [-1, -(2**40), 2**62, 2**63])
-def test_reserve_space_of_impossible_rows(rows: int) -> None:
+def test_reserve_space_refuses_impossible_rows(rows: int) -> None:
     for tensor in (filled((2, 3)), filled((2, 3), "string")):
         with refused(tensor, error=(c10.EnforceNotMet, MemoryError)):
             tensor.ReserveSpace(rows)
@@ -297,7 +297,7 @@ def test_free_memory_keeps_sizes_and_type() -> None:
     caffe2.Tensor("cpu").FreeMemory()
 
 
-def test_what_cannot_be_allocated_leaves_the_tensor() -> None:
+def test_an_allocation_that_fails_leaves_the_tensor_as_it_was() -> None:
     untyped = caffe2.Tensor((FAR_TOO_MUCH,), "cpu")
     with refused(untyped, error=MemoryError):
         untyped.mutable_data("float32")

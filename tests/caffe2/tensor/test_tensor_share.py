@@ -65,7 +65,7 @@ def test_clone_shares_nothing(clone: Any) -> None:
     assert values(tensor) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 
 
-def test_clone_of_a_view_into_the_middle() -> None:
+def test_clone_of_a_view_into_the_middle_copies_its_elements_only() -> None:
     tensor = caffe2.Tensor(at.arange(8).slice(0, 2, 5))
     cloned = tensor.Clone()
     assert values(cloned) == [2, 3, 4]
@@ -81,7 +81,7 @@ def test_clone_needs_content() -> None:
     assert caffe2.Tensor((0, 3), "cpu").Clone().sizes() == (0, 3)
 
 
-def test_copy_from() -> None:
+def test_copy_from_takes_sizes_type_and_elements() -> None:
     tensor, source = caffe2.Tensor("cpu"), filled((2, 3), "int32")
     tensor.CopyFrom(source)
     assert tensor.sizes() == (2, 3)
@@ -116,7 +116,7 @@ def test_copy_from_of_another_type_leaves_the_sharers() -> None:
     assert values(alias) == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_copy_from_itself() -> None:
+def test_copy_from_itself_changes_nothing() -> None:
     tensor = filled((4,))
     before = state_of(tensor)
     tensor.CopyFrom(tensor)
@@ -127,7 +127,7 @@ def test_copy_from_itself() -> None:
     assert values(tensor) == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_copy_from_overlapping_memory() -> None:
+def test_copy_from_overlapping_memory_moves_the_elements() -> None:
     """The real one copies between overlapping ranges as if they did not."""
     for start, end in [(0, 6), (2, 8)]:
         whole = at.arange(8)
@@ -138,7 +138,7 @@ def test_copy_from_overlapping_memory() -> None:
         assert whole.tolist() == expected
 
 
-def test_copy_from_what_has_no_content() -> None:
+def test_copy_from_refuses_a_source_without_content() -> None:
     tensor, unallocated = filled((2,)), caffe2.Tensor((2,), "cpu")
     with refused(tensor, unallocated):
         tensor.CopyFrom(unallocated)
@@ -155,7 +155,7 @@ def test_copy_from_what_has_no_content() -> None:
     assert not tensor.dtype()
 
 
-def test_copy_from_what_is_not_contiguous() -> None:
+def test_copy_from_refuses_a_source_that_is_not_contiguous() -> None:
     source = filled((2, 3))
     at.Tensor(source).set_(at.Tensor(source).t())
     tensor = filled((2,))
@@ -163,7 +163,7 @@ def test_copy_from_what_is_not_contiguous() -> None:
         tensor.CopyFrom(source)
 
 
-def test_share_data() -> None:
+def test_share_data_shares_elements_and_keeps_sizes() -> None:
     tensor, source = caffe2.Tensor((3, 2), "cpu"), filled((2, 3))
     tensor.ShareData(source)
     assert tensor.sizes() == (3, 2)
@@ -220,13 +220,13 @@ def test_growth_after_two_empty_tensors_share() -> None:
 
 @pytest.mark.parametrize("source", [None, 5, "cpu", [1.0], object()], ids=shown)
 @pytest.mark.parametrize("method", ["CopyFrom", "ShareData", "ResizeLike"])
-def test_sources_that_are_no_tensors(method: str, source: Any) -> None:
+def test_sources_that_are_not_tensors_are_refused(method: str, source: Any) -> None:
     tensor = filled((2,))
     with refused(tensor, error=(c10.EnforceNotMet, TypeError)):
         getattr(tensor, method)(source)
 
 
-def test_is_same() -> None:
+def test_is_same_compares_the_tensor_impl() -> None:
     tensor = filled((2,))
     assert tensor.is_same(tensor)
     assert not tensor.is_same(tensor.Alias())
@@ -251,7 +251,7 @@ def test_swap_exchanges_the_tensors() -> None:
 
 
 @pytest.mark.cuda
-def test_between_types_of_device() -> None:
+def test_copy_from_copies_between_types_of_device() -> None:
     here, there = filled((2, 3)), caffe2.Tensor("cuda")
     there.CopyFrom(here)
     assert there.GetDeviceType() == c10.CUDA  # the destination stays where it is

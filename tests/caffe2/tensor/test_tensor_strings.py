@@ -50,7 +50,7 @@ def test_strings_refuse_other_elements(wrong: Any) -> None:
         view[0] = wrong
 
 
-def test_sizes_count_elements() -> None:
+def test_sizes_and_bytes_count_strings_as_elements() -> None:
     tensor = filled((3, 2), "string")
     assert tensor.numel() == 6
     assert tensor.nbytes() == 6 * tensor.itemsize()
@@ -78,7 +78,7 @@ def test_no_buffer_outlives_a_change_of_kind() -> None:
     assert list(tensor.mutable_data("string")) == [b""] * 4
 
 
-def test_emptied_given_another_type_and_grown() -> None:
+def test_an_emptied_tensor_takes_another_type_and_grows() -> None:
     """The real one takes the memory of the strings for numbers, and the other way round."""
     for first, second in [("string", "uint8"), ("uint8", "string"), ("int64", "string")]:
         tensor = filled((4,), first)
@@ -108,7 +108,7 @@ def test_a_sharer_of_another_kind_gets_no_objects_as_numbers() -> None:
     assert strings[3] == b""
 
 
-def test_copies_are_deep() -> None:
+def test_copies_of_strings_are_deep() -> None:
     tensor = filled((3,), "string")
     cloned, other = tensor.Clone(), caffe2.Tensor("cpu")
     other.CopyFrom(tensor)
@@ -128,7 +128,7 @@ def test_sharers_see_each_others_strings() -> None:
     assert values(alias) == [b"8", b"9", b"3"]
 
 
-def test_many_strings() -> None:
+def test_many_strings_are_held_and_extended() -> None:
     count = 100_000
     tensor = caffe2.Tensor((count,), "cpu")
     view = tensor.mutable_data("string")

@@ -92,7 +92,7 @@ def test_two_threads_change_one_tensor() -> None:
 
 
 @pytest.mark.parametrize("columns", [1, 20_000])  # copied without the GIL from 64 KiB on
-def test_rows_that_threads_append_are_all_there(columns: int) -> None:
+def test_threads_that_append_rows_lose_none(columns: int) -> None:
     tensor = filled((1, columns))
     rows = 40
 
@@ -107,7 +107,7 @@ def test_rows_that_threads_append_are_all_there(columns: int) -> None:
     assert tensor.data().size == (1 + 4 * rows) * columns
 
 
-def test_rows_that_threads_append_up_to_a_number_are_as_many() -> None:
+def test_threads_that_extend_to_a_number_reach_it_exactly() -> None:
     tensor = filled((1, 20_000))
 
     def append() -> None:
@@ -143,7 +143,7 @@ def test_deleters_called_from_many_threads_are_called_once() -> None:
     assert len(deleted) == 4 * ROUNDS
 
 
-def test_a_deleter_in_a_thread_that_only_holds_a_view() -> None:
+def test_a_deleter_is_called_in_the_thread_that_drops_the_last_view() -> None:
     block = Block()
     views = [block.tensor().data()]
     called_in: list[int] = []
@@ -155,7 +155,7 @@ def test_a_deleter_in_a_thread_that_only_holds_a_view() -> None:
     assert block.deleted == [block.address]
 
 
-def test_a_deleter_that_uses_the_tensor_that_lets_go() -> None:
+def test_a_deleter_may_use_the_tensor_that_freed_the_memory() -> None:
     """It sees the tensor as it is after the call that let the memory go."""
     tensor = caffe2.Tensor((4,), "cpu")
     memory = np.arange(4, dtype=np.float32)

@@ -79,7 +79,7 @@ def test_fetching_does_not_keep_torch_from_resizing() -> None:
     [torch.tensor(1.5), torch.empty(0), torch.empty(2, 0, 3), torch.arange(6)[2:4]],
     ids=["0-d", "empty", "empty with sizes", "offset"],
 )
-def test_torch_of_any_contiguous_layout(t: torch.Tensor) -> None:
+def test_contiguous_torch_tensors_are_shared(t: torch.Tensor) -> None:
     FeedBlob("x", t)
     assert FetchTorch("x") is t
     fetched = FetchBlob("x")
@@ -106,7 +106,7 @@ def test_a_fed_torch_tensor_is_released_when_the_blob_holds_something_else() -> 
     assert gone() is None
 
 
-def test_one_tensor_in_two_blobs() -> None:
+def test_two_blobs_share_one_tensor() -> None:
     t = torch.zeros(2)
     FeedBlob("x", t)
     FeedBlob("y", t)
@@ -151,7 +151,7 @@ def test_dlpack_producers_are_shared_and_released_once() -> None:
     [torch.tensor([1 + 2j, 3 - 4j]).conj(), torch.tensor([1 + 2j, 3 - 4j]).conj().imag.view(2)[:1]],
     ids=["conjugate", "negative"],
 )
-def test_what_torch_has_not_computed_yet_is_computed(t: torch.Tensor) -> None:
+def test_lazy_conjugates_and_negatives_are_computed(t: torch.Tensor) -> None:
     assert t.is_conj() or t.is_neg()
     FeedBlob("x", t)
     assert FetchBlob("x").tolist() == t.tolist()
@@ -173,7 +173,7 @@ def test_what_torch_has_not_computed_yet_is_computed(t: torch.Tensor) -> None:
     ],
     ids=["t", "step", "expand", "channels_last", "grad", "parameter", "sparse", "meta", "at"],
 )
-def test_what_cannot_be_shared_is_refused_not_copied(t: Any, word: str) -> None:
+def test_tensors_that_cannot_be_shared_are_refused_not_copied(t: Any, word: str) -> None:
     FeedBlob("x", "old")
     for name in ("x", "new"):
         with pytest.raises(c10.EnforceNotMet) as info:
@@ -250,7 +250,7 @@ def test_numpy_of_any_type_is_copied_both_ways(element: ElementType) -> None:
         "float8",
     ],
 )
-def test_numpy_of_any_layout(array: np.ndarray[Any, Any]) -> None:
+def test_arrays_of_any_layout_are_copied(array: np.ndarray[Any, Any]) -> None:
     for value in ("text", np.ones(3, np.float32), torch.ones(2), array):  # over whatever was there
         FeedBlob("x", value)
         FeedBlob("x", array)
@@ -319,7 +319,7 @@ class Unfeedable:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_cannot_be_fed(value: Any) -> None:
+def test_objects_that_are_not_values_are_refused(value: Any) -> None:
     FeedBlob("x", np.arange(2))
     t = FetchTorch("x")
     for name in ("x", "new"):
@@ -346,7 +346,7 @@ def test_python_values_are_copied(value: Any) -> None:
     assert FetchBlob("x").shape == wanted.shape
 
 
-def test_arguments() -> None:
+def test_feed_blob_takes_its_arguments_by_name_and_no_others() -> None:
     assert FeedBlob(name="x", value=np.ones(1), device_option=None) is True
     with pytest.raises(TypeError):
         FeedBlob("x")  # type: ignore[call-arg]

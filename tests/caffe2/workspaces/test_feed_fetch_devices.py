@@ -29,7 +29,7 @@ def caffe2_option(device_type: Any, device_id: int = 0) -> SimpleNamespace:
     ["cpu", c10.Device("cpu"), c10.CPU, torch.device("cpu"), caffe2_option(0)],
     ids=["name", "Device", "DeviceType", "torch", "message"],
 )
-def test_the_cpu_by_any_name(option: Any) -> None:
+def test_any_name_of_the_cpu_shares_or_copies_there(option: Any) -> None:
     t = torch.zeros(2)
     for value in (np.arange(3), t, at.zeros(2), "text", np.array([b"a"], object)):
         FeedBlob("x", value, option)
@@ -46,7 +46,7 @@ def test_the_cpu_by_any_name(option: Any) -> None:
     ["gpu0", "cpu:1", 3, object(), caffe2_option(7), caffe2_option("CPU"), caffe2_option(1, -3)],
     ids=shown,
 )
-def test_no_such_device(option: Any) -> None:
+def test_unknown_devices_are_refused(option: Any) -> None:
     FeedBlob("x", "old")
     with pytest.raises(c10.EnforceNotMet) as info:
         FeedBlob("x", np.arange(3), option)
@@ -54,7 +54,7 @@ def test_no_such_device(option: Any) -> None:
     assert FetchBlob("x") == b"old"
 
 
-def test_what_is_shared_does_not_move() -> None:
+def test_shared_memory_is_not_moved_to_another_device() -> None:
     t = torch.zeros(2)
     for option in ("cuda:0", caffe2_option(1)):
         with pytest.raises(c10.EnforceNotMet) as info:
@@ -71,7 +71,7 @@ def test_strings_do_not_live_on_other_devices() -> None:
     refused(info.value, "strings", "cuda")
 
 
-def test_a_device_that_is_not_there() -> None:
+def test_a_device_that_is_not_there_is_refused() -> None:
     with pytest.raises(c10.EnforceNotMet):
         FeedBlob("x", np.zeros(2, np.float32), "cuda:99")
     assert not workspace.HasBlob("x")

@@ -55,7 +55,7 @@ def test_an_unknown_name_says_what_to_do(call: Any, name: Any) -> None:
     assert Blobs() == ["known"]
 
 
-def test_an_unknown_name_that_another_workspace_has() -> None:
+def test_an_unknown_name_names_the_workspace_that_has_it() -> None:
     FeedBlob("x", "text")
     SwitchWorkspace("other", True)
     with pytest.raises(KeyError, match="'default': SwitchWorkspace"):
@@ -88,7 +88,7 @@ c10.TypeMeta.Register(Thing)
     ],
     ids=["nothing", "object", "sized", "undefined", "untyped"],
 )
-def test_what_cannot_be_fetched_is_named(obj: Any, words: list[str]) -> None:
+def test_values_that_cannot_be_fetched_are_named(obj: Any, words: list[str]) -> None:
     CreateBlob("x")
     Workspace.current.blobs["x"].Reset(obj)
     for call in (FetchBlob, FetchTorch, lambda name: Workspace.current.fetch_blob(name)):
@@ -98,7 +98,7 @@ def test_what_cannot_be_fetched_is_named(obj: Any, words: list[str]) -> None:
         refused(info.value, "Blob 'x' holds", *words)
 
 
-def test_fetch_blobs() -> None:
+def test_fetch_blobs_fetches_several() -> None:
     FeedBlob("a", "one")
     FeedBlob("b", np.arange(2))
     first, second = FetchBlobs(["a", BlobReference("b")])
@@ -110,7 +110,7 @@ def test_fetch_blobs() -> None:
         FetchBlobs(None)  # type: ignore[arg-type]
 
 
-def test_a_quantized_blob() -> None:
+def test_a_quantized_blob_is_fetched_as_int8_or_real_values() -> None:
     tensor = caffe2.Tensor([2], [13, 3], "uint8")
     CreateBlob("q")
     blob = Workspace.current.blobs["q"]
@@ -140,7 +140,7 @@ def test_a_quantized_blob() -> None:
 @pytest.mark.parametrize(
     "dtype", ["float16", "float32", "bool", "int8", "uint16", "int64", "complex64"]
 )
-def test_size_in_bytes(dtype: str) -> None:
+def test_size_in_bytes_counts_the_elements(dtype: str) -> None:
     FeedBlob("x", np.zeros((2, 3), dtype))
     assert GetBlobSizeBytes("x") == 6 * np.dtype(dtype).itemsize
     FeedBlob("x", torch.zeros(0))

@@ -48,7 +48,7 @@ def test_a_tensor_that_fits_keeps_the_buffer() -> None:
 @pytest.mark.parametrize(
     "array", [np.arange(100.0), np.arange(6, dtype=np.int64), np.array([b"a"], object)]
 )
-def test_what_torch_got_keeps_its_values_when_the_buffer_does_not_do(
+def test_a_fetched_tensor_keeps_its_values_when_a_feed_needs_other_memory(
     array: np.ndarray[Any, Any],
 ) -> None:
     FeedBlob("x", np.arange(6.0))
@@ -102,7 +102,7 @@ def test_memory_from_outside_is_never_written(index: int, dtype: str, size: int)
     assert mine.tolist() == [8] * size
 
 
-def test_what_was_fetched_from_one_blob_and_fed_to_another_is_not_that_others_own() -> None:
+def test_a_tensor_of_one_blob_fed_to_another_is_not_written_by_its_feeds() -> None:
     FeedBlob("x", np.zeros(3))
     FeedBlob("y", FetchTorch("x"))
     FeedBlob("y", np.ones(3))
@@ -112,7 +112,7 @@ def test_what_was_fetched_from_one_blob_and_fed_to_another_is_not_that_others_ow
     assert FetchBlob("y").tolist() == [2, 2, 2]
 
 
-def test_an_array_that_looks_at_the_blob_itself() -> None:
+def test_an_array_on_the_memory_of_the_blob_itself_is_fed() -> None:
     FeedBlob("x", np.arange(4.0))
     view = workspace.Workspace.current.blobs["x"].tensor().data
     FeedBlob("x", view[::-1])
@@ -122,7 +122,7 @@ def test_an_array_that_looks_at_the_blob_itself() -> None:
     assert FetchBlob("x").tolist() == [3, 2]
 
 
-def test_no_memory_for_a_feed() -> None:
+def test_a_feed_without_memory_leaves_the_blob_as_it_was() -> None:
     huge = np.broadcast_to(np.float32(0), (2**50,))
     FeedBlob("x", np.arange(3))
     t = FetchTorch("x")

@@ -152,7 +152,7 @@ def test_torch_cannot_have_a_tensor_of_strings() -> None:
     assert info.value.__cause__ is not None
 
 
-def test_a_shared_tensor_of_strings() -> None:
+def test_a_shared_tensor_of_strings_is_not_written_by_a_feed() -> None:
     tensor = caffe2.Tensor([2], ["a", b"b"])
     FeedBlob("x", tensor)
     assert FetchBlob("x").tolist() == [b"a", b"b"]
@@ -178,7 +178,7 @@ def test_size_in_bytes_counts_the_strings() -> None:
     assert workspace.GetBlobSizeBytes("plain") == 0
 
 
-def test_very_many_strings() -> None:
+def test_very_many_strings_come_back() -> None:
     items = [b"%d" % index for index in range(100_000)]
     for array in (np.array(items), np.array(items, object)):
         FeedBlob("x", array)

@@ -67,7 +67,7 @@ def test_the_folder_is_there_while_the_mode_is_on(capsys: pytest.CaptureFixture[
     assert workspace.ImmediateBlobs() == []
 
 
-def test_a_plan_in_the_background() -> None:
+def test_a_plan_runs_in_the_background() -> None:
     gate = threading.Event()
     net = core.Net("waits")
     net.Python(lambda i, o: gate.wait(300) and o[0].feed(np.ones(1)))([], "y")
@@ -100,12 +100,12 @@ def wait_for(plan: Any) -> None:
         time.sleep(0.01)
 
 
-def test_where_operators_were_added(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_lines_where_operators_were_added_are_known(caplog: pytest.LogCaptureFixture) -> None:
     net = core.Net("traced")
     net.Copy("x", "y")
     net.GetBlobRef("y").Copy([], "z")
     places = workspace.operator_tracebacks["traced"]
-    assert places[0][0][2] == "test_where_operators_were_added"
+    assert places[0][0][2] == "test_the_lines_where_operators_were_added_are_known"
     net.PopulateProtoWithFileName()
     assert net.Proto().op[0].name.startswith(__file__)
 
@@ -114,5 +114,5 @@ def test_where_operators_were_added(caplog: pytest.LogCaptureFixture) -> None:
 
     with caplog.at_level(logging.WARNING), pytest.raises(ValueError, match="no"):
         workspace.CallWithExceptionIntercept(fails, lambda: 0, "traced")
-    assert "in test_where_operators_were_added" in caplog.text
+    assert "in test_the_lines_where_operators_were_added_are_known" in caplog.text
     assert workspace.CallWithExceptionIntercept(max, lambda: 0, "traced", 1, 2) == 2

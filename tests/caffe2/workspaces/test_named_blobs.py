@@ -48,7 +48,7 @@ def test_names_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("name", [3, None, [], 1.5, object, "\ud800", b"\xff"], ids=repr)
-def test_what_is_no_name(name: Any) -> None:
+def test_a_name_that_is_not_text_is_refused(name: Any) -> None:
     for call in (
         lambda: FeedBlob(name, np.ones(1)),
         lambda: FeedBlob(name, None),
@@ -66,7 +66,7 @@ def test_what_is_no_name(name: Any) -> None:
     assert workspace.Blobs() == []
 
 
-def test_create_and_reset() -> None:
+def test_create_keeps_a_blob_and_reset_empties_it() -> None:
     assert CreateBlob("x") is True
     blob = Workspace.current.blobs["x"]
     FeedBlob("x", "text")

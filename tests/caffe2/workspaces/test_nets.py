@@ -72,7 +72,7 @@ def test_a_net_that_was_read_runs(form: str) -> None:
 
 
 @pytest.mark.usefixtures("fed")
-def test_operators_and_plans_of_other_classes_and_as_bytes() -> None:
+def test_operators_and_plans_run_as_other_classes_and_as_bytes() -> None:
     operator = foreign("OperatorDef", 'input: "x" output: "y" type: "Relu"')
     assert workspace.RunOperatorOnce(operator)
     assert workspace.RunOperatorMultiple(operator.SerializeToString(), 2)
@@ -88,7 +88,7 @@ def test_operators_and_plans_of_other_classes_and_as_bytes() -> None:
     [workspace.RunOperatorOnce, workspace.RunNetOnce, workspace.CreateNet, workspace.RunPlan],
 )
 @pytest.mark.parametrize("given", [TEXT, 3, None, b"\xff\xff", object(), caffe2_pb2.Argument()])
-def test_what_is_no_such_message_is_refused(call: Any, given: Any) -> None:
+def test_objects_that_are_not_such_a_message_are_refused(call: Any, given: Any) -> None:
     with pytest.raises(EnforceNotMet) as raised:
         call(given)
     refused(raised.value, call.__name__)
@@ -134,7 +134,7 @@ def test_names_that_are_not_utf8_are_refused(word: bytes) -> None:
 
 
 @pytest.mark.parametrize("gives", [5, None, "text", [1, 2]])
-def test_what_serializes_to_no_bytes_is_refused(gives: Any) -> None:
+def test_a_message_that_serializes_to_other_than_bytes_is_refused(gives: Any) -> None:
     class Odd:
         def SerializeToString(self) -> Any:
             return gives
@@ -315,7 +315,7 @@ def test_a_plan_that_is_changed_while_it_runs_runs_as_it_was() -> None:
     assert len(runs) == 2
 
 
-def test_delete_and_list_nets() -> None:
+def test_nets_are_listed_and_deleted() -> None:
     for name in ("b", "a"):
         workspace.CreateNet(caffe2_pb2.NetDef(name=name))
     assert workspace.Nets() == ["a", "b"]
@@ -351,7 +351,7 @@ def test_numbers_of_runs_are_whatever_is_an_index(given: Any, runs: int) -> None
 
 
 @pytest.mark.parametrize("given", ["2", 2.0, None, [1]])
-def test_what_is_no_number_of_runs_is_refused(given: Any) -> None:
+def test_a_number_of_runs_that_is_not_an_integer_is_refused(given: Any) -> None:
     seen: list[None] = []
     op = core.CreateOperator(operator_of(lambda op: seen.append(None)), [], [])
     net = caffe2_pb2.NetDef(name="uncounted", op=[op])

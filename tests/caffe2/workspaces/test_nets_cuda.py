@@ -93,7 +93,7 @@ def test_the_host_waits_for_no_operator() -> None:
             workspace.RunNet(net)
 
 
-def test_a_net_in_a_graph() -> None:
+def test_a_net_is_captured_in_a_graph() -> None:
     t = torch.ones(N, device="cuda")
     workspace.FeedBlob("x", t)
     net = on_device(0)
@@ -116,7 +116,7 @@ def test_a_net_in_a_graph() -> None:
         np.testing.assert_allclose(found, expected(np.full(N, value, np.float32)), rtol=1e-6)
 
 
-def test_gradients_on_the_device_are_those_of_the_host() -> None:
+def test_gradients_on_the_device_equal_the_gradients_on_the_host() -> None:
     found = {}
     values = np.linspace(-2, 2, N, dtype=np.float32)
     for device in ("cpu", f"cuda:{LAST}"):
@@ -141,7 +141,7 @@ def test_gradients_on_the_device_are_those_of_the_host() -> None:
     np.testing.assert_allclose(found[f"cuda:{LAST}"], found["cpu"], rtol=1e-5)
 
 
-def test_copies_between_host_and_device_in_a_net() -> None:
+def test_a_net_copies_between_host_and_device() -> None:
     net = core.Net("net")
     with core.DeviceScope(core.DeviceOption(caffe2_pb2.CUDA, LAST)):
         net.CopyCPUToGPU("host", "x")
@@ -165,7 +165,7 @@ def test_inputs_of_another_device_are_refused() -> None:
     assert workspace.FetchBlob("y").tolist() == [0]
 
 
-def test_a_module_of_a_net() -> None:
+def test_a_module_of_a_net_runs_and_differentiates_on_any_stream() -> None:
     values = np.linspace(-2, 2, N, dtype=np.float32)
     wanted = expected(values)
     net = core.Net("net")

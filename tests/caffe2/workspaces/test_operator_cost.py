@@ -11,7 +11,7 @@ from bridge.caffe2 import core, workspace
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
-def test_counts_are_those_of_caffe2() -> None:
+def test_counts_equal_the_counts_of_caffe2() -> None:
     sizes = {"x": (2, 3, 8, 8), "w": (4, 3, 3, 3), "b": (4,), "a": (2, 5), "u": (4, 5)}
     for name, size in sizes.items():
         workspace.FeedBlob(name, np.zeros(size))

@@ -34,7 +34,7 @@ def warm() -> None:
     assert current.ready
 
 
-def test_values_sizes_and_blobs_that_change() -> None:
+def test_values_sizes_and_types_that_change_are_noticed() -> None:
     warm()
     feed("x", 3, -4)
     workspace.RunOperatorOnce(RELU)
@@ -109,7 +109,7 @@ def test_settings_of_torch_change_nothing() -> None:
     assert workspace.FetchBlob("y").tolist() == [4, 0]
 
 
-def test_threads_at_once() -> None:
+def test_threads_run_one_operator_at_once() -> None:
     operator = core.CreateOperator("Softmax", "x", "s")
     workspace.FeedBlob("x", np.random.default_rng(0).normal(size=(64, 64)).astype("f"))
     workspace.RunOperatorOnce(operator)

@@ -75,7 +75,7 @@ def inferred(
         ),
     ],
 )
-def test_sizes_and_types_are_those_of_the_operator(
+def test_sizes_and_types_are_inferred_as_the_operator_makes_them(
     operator: Any, types: dict[str, int] | None, sizes: dict[str, list[int]], expected: Any
 ) -> None:
     assert inferred(operator, types=types, **sizes) == expected
@@ -106,7 +106,7 @@ def test_sizes_and_types_are_those_of_the_operator(
         (core.CreateOperator("Expand", ["d", "s"], "y"), {"s": INT32}, {"d": [1, 4], "s": [2]}, []),
     ],
 )
-def test_what_depends_on_values_is_left_out(
+def test_outputs_that_depend_on_values_are_left_out(
     operator: Any, types: dict[str, int], sizes: dict[str, list[int]], known: list[str]
 ) -> None:
     assert sorted(inferred(operator, types=types, **sizes)) == known
@@ -127,12 +127,12 @@ def test_values_that_operators_make_alike_each_time_are_known() -> None:
     }
 
 
-def test_strings_of_unknown_values() -> None:
+def test_strings_of_unknown_values_keep_sizes_and_type() -> None:
     operator = core.CreateOperator("Copy", "x", "y")
     assert inferred(operator, types={"x": STRING}, x=[2, 3]) == {"y": ([2, 3], STRING)}
 
 
-def test_an_unknown_operator_hides_what_is_made_of_it() -> None:
+def test_an_unknown_operator_hides_the_blobs_made_of_its_output() -> None:
     found = inferred(
         core.CreateOperator("Relu", "x", "y"),
         core.CreateOperator("NoSuchOperator", "y", "z"),
@@ -178,7 +178,7 @@ def test_random_numbers_go_on_as_if_nothing_had_run() -> None:
     assert torch.rand(2).tolist() == expected
 
 
-def test_sizes_that_no_memory_holds() -> None:
+def test_sizes_that_no_memory_holds_are_inferred() -> None:
     net = core.Net("inferred_huge")
     net.Relu("x", "y")
     net.FC(["y", "w", "b"], "z")
@@ -203,7 +203,7 @@ def test_sizes_that_no_memory_holds() -> None:
         ({"nets": [], "blob_dimensions": {"x": [1]}, "blob_types": {"x": 99}}, ValueError),
     ],
 )
-def test_refusals(arguments: dict[str, Any], kind: type[Exception]) -> None:
+def test_wrong_arguments_are_refused(arguments: dict[str, Any], kind: type[Exception]) -> None:
     with pytest.raises(kind) as raised:
         InferShapesAndTypes(**arguments)
     refused(raised.value, kind=kind)

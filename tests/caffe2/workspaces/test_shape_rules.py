@@ -25,7 +25,7 @@ def infer(
     return [(found[name], kinds[name]) if name in found else None for name in names]
 
 
-def test_rules() -> None:
+def test_operators_with_a_rule_have_the_sizes_that_caffe2_infers() -> None:
     ranges = {"x": [64], "r": [3, 5, 2]}
     kinds = {"x": INT64, "r": INT32}
     assert infer("GatherRanges", ranges, 2, kinds) == [([64], INT64), ([3], INT32)]
@@ -41,7 +41,7 @@ def test_rules() -> None:
     assert infer("Concat", images, 2, {}, axis=1)[0] == ([2, 6, 4, 5], FLOAT)
 
 
-def test_a_window_that_is_still_empty() -> None:
+def test_a_window_that_is_empty_has_the_sizes_of_its_argument() -> None:
     net = core.Net("window")
     workspace.CreateBlob("last")
     workspace.FeedBlob("next", np.array(0, np.int32))

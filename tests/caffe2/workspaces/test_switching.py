@@ -55,7 +55,7 @@ def test_workspaces_keep_their_blobs_apart() -> None:
 
 
 @pytest.mark.parametrize("create", [[], [False]])
-def test_no_such_workspace(create: list[bool]) -> None:
+def test_an_unknown_workspace_is_refused_unless_it_is_to_be_made(create: list[bool]) -> None:
     with pytest.raises(c10.EnforceNotMet) as info:
         SwitchWorkspace("never made", *create)
     refused(info.value, "'never made'", "'default'")
@@ -64,13 +64,13 @@ def test_no_such_workspace(create: list[bool]) -> None:
 
 
 @pytest.mark.parametrize("name", [3, None, "\ud800"])
-def test_no_name_of_a_workspace(name: Any) -> None:
+def test_a_name_of_a_workspace_that_is_not_text_is_refused(name: Any) -> None:
     with pytest.raises(c10.EnforceNotMet):
         SwitchWorkspace(name, True)
     assert CurrentWorkspace() == "default"
 
 
-def test_the_current_workspace_is_that_of_the_process() -> None:
+def test_all_threads_have_the_same_current_workspace() -> None:
     seen: list[str] = []
 
     def switch() -> None:
@@ -104,7 +104,7 @@ def test_reset_gives_a_new_workspace_and_leaves_the_old_alone() -> None:
     assert old.blobs["x"] is blob
 
 
-def test_root_folder(tmp_path: Path) -> None:
+def test_a_root_folder_is_made_and_kept_through_a_reset(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "down"
     assert ResetWorkspace(str(folder)) is True
     assert RootFolder() == str(folder)
@@ -121,7 +121,7 @@ def test_root_folder(tmp_path: Path) -> None:
     assert RootFolder() == str(tmp_path)
 
 
-def test_no_such_root_folder(tmp_path: Path) -> None:
+def test_a_root_folder_that_cannot_be_made_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     FeedBlob("x", "kept")
     before = RootFolder()
@@ -136,7 +136,7 @@ def test_no_such_root_folder(tmp_path: Path) -> None:
 # Workspace objects
 
 
-def test_a_workspace_of_its_own() -> None:
+def test_a_workspace_object_has_blobs_of_its_own() -> None:
     ws = Workspace()
     assert ws.blobs == {}
     assert len(ws.blobs) == 0
@@ -176,7 +176,7 @@ def test_the_blobs_of_a_workspace_are_a_mapping() -> None:
     assert blobs[BlobReference("x")] is blobs["x"]
 
 
-def test_the_current_workspace_as_an_object() -> None:
+def test_the_current_workspace_is_one_object() -> None:
     t = torch.ones(2)
     FeedBlob("x", t)
     ws = Workspace.current
@@ -252,7 +252,7 @@ def run_in_threads(work: Callable[[int], None], n: int) -> None:
         sys.setswitchinterval(interval)
 
 
-def test_one_blob_changed_in_every_way_by_many_threads() -> None:
+def test_one_blob_may_be_changed_in_every_way_by_many_threads() -> None:
     """What a thread finds may be anything that another put; nothing but EnforceNotMet is raised."""
     FeedBlob("numbers", np.arange(1000))
     FeedBlob("strings", np.array([b"a", b"bb"] * 500, object))
@@ -292,7 +292,7 @@ def test_one_blob_changed_in_every_way_by_many_threads() -> None:
     assert errors == []
 
 
-def test_what_was_numbers_a_moment_ago_is_no_array_of_objects() -> None:
+def test_memory_of_numbers_is_not_read_as_objects_while_it_changes() -> None:
     """A view is made of the type that the memory has, whatever another thread makes of it."""
     FeedBlob("x", np.ones(3))
     tensor = Workspace.current.blobs["x"].tensor
@@ -320,7 +320,7 @@ def test_what_was_numbers_a_moment_ago_is_no_array_of_objects() -> None:
     assert wrong == []
 
 
-def test_feeding_from_many_threads() -> None:
+def test_many_threads_feed_and_fetch_at_once() -> None:
     errors: list[BaseException] = []
 
     def work(number: int) -> None:

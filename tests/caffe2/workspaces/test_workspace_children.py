@@ -20,7 +20,7 @@ def parent() -> Workspace:
     return made
 
 
-def test_what_is_there_is_the_parents_and_what_is_made_the_childs(parent: Workspace) -> None:
+def test_a_child_shares_blobs_of_its_parent_and_keeps_new_ones(parent: Workspace) -> None:
     child = Workspace(parent)
     assert child.has_blob("p")
     assert child.fetch_blob("p").tolist() == [1.0]
@@ -40,7 +40,7 @@ def test_removing_leaves_the_parents_blob(parent: Workspace) -> None:
     assert parent.has_blob("p")
 
 
-def test_a_child_as_the_current_workspace(parent: Workspace) -> None:
+def test_a_child_may_be_the_current_workspace(parent: Workspace) -> None:
     child = Workspace(parent)
     with workspace.WorkspaceGuard(child):
         assert workspace.CurrentWorkspace() == "default"
@@ -59,7 +59,7 @@ def test_a_child_as_the_current_workspace(parent: Workspace) -> None:
     assert parent.fetch_blob("p") == b"text"
 
 
-def test_a_child_by_name() -> None:
+def test_a_child_is_made_by_the_name_of_its_parent() -> None:
     workspace.FeedBlob("base", np.ones(1))
     workspace.C.create_child_workspace("default", "a child")
     workspace.SwitchWorkspace("a child")

@@ -179,6 +179,6 @@ def program(seed: int) -> None:
 
 
 @pytest.mark.parametrize("first", range(0, PROGRAMS, A_TEST))
-def test_programs(first: int) -> None:
+def test_random_programs_give_on_cuda_the_results_of_the_host(first: int) -> None:
     for seed in range(first, first + A_TEST):
         program(seed)

@@ -256,7 +256,9 @@ def copies(program: list[list[Call]]) -> list[list[Call]]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(PROGRAMS, st.integers(0, 2**32))
-def test_threads_that_change_places_by_a_seed(program: list[list[Call]], seed: int) -> None:
+def test_threads_in_any_interleaving_act_as_if_calls_came_one_by_one(
+    program: list[list[Call]], seed: int
+) -> None:
     # A switch or a reset takes a lock, so that it is not run where a thread may wait for another.
     program = [[c for c in calls if c.kind not in ("reset", "switch")] for calls in program]
     state = prepared()
@@ -287,7 +289,7 @@ def test_threads_as_python_runs_them(program: list[list[Call]]) -> None:
     check([call for calls in threads for call in calls], state)
 
 
-def test_the_model_refuses_what_no_order_explains() -> None:
+def test_the_model_refuses_results_that_no_order_explains() -> None:
     fed = Call("feed", "a", 3, begin=0, end=1, returned=True)
     seen = Call("fetch", "a", begin=2, end=3, returned=4)
     assert not has_order([fed, seen], State())

@@ -25,7 +25,7 @@ def positive(x):
     return torch.ones_like(x) if takes_kernels(x) else torch.relu(x)
 
 
-def test_plain_tensors() -> None:
+def test_kernels_take_plain_tensors_only() -> None:
     x = torch.ones(2, 3)
     assert takes_kernels(x)
     assert takes_kernels(x, torch.ones(5))
@@ -48,7 +48,7 @@ def test_tracing_and_transforms_see_torch_functions() -> None:
         assert not takes_kernels(x)
 
 
-def test_call_is_recorded() -> None:
+def test_the_call_of_a_kernel_is_recorded() -> None:
     x, out = torch.tensor([-1.0, 2.0]), torch.empty(2)
     result, calls = record(relu, [x], {"out": out})
     assert result is out
@@ -60,7 +60,7 @@ def test_call_is_recorded() -> None:
     assert places is None  # the calls write all outputs
 
 
-def test_foreign_default_device() -> None:
+def test_a_default_device_of_torch_does_not_move_a_kernel() -> None:
     x, out = torch.tensor([-1.0, 2.0]), torch.empty(2)
     with torch.device("meta"):
         assert relu(x, out=out) is out

@@ -28,7 +28,7 @@ def test_numbers_that_caffe2_could_not_hold_are_refused(type_: str, name: str, v
 
 @pytest.mark.parametrize("name", ["kernel", "stride", "pad", "dilation"])
 @pytest.mark.parametrize("type_", ["MaxPool", "AveragePool", "Conv", "MaxPoolGradient"])
-def test_the_largest_that_it_held_do_not_overflow(type_: str, name: str) -> None:
+def test_the_largest_windows_that_caffe2_held_do_not_overflow(type_: str, name: str) -> None:
     """They are computed, or refused for what they would take."""
     image = np.ones((1, 1, 4, 4), np.float32)
     for blob in ("x", "w", "y", "dy"):

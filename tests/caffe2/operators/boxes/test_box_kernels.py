@@ -37,7 +37,7 @@ def kept_by_pairs(found, order, threshold, one):
 
 @pytest.mark.parametrize("plus_one", [True, False])
 @pytest.mark.parametrize("count", [0, 1, 15, 70, 200])
-def test_kept(count, plus_one) -> None:
+def test_non_maximum_suppression_keeps_the_boxes_of_a_loop_over_pairs(count, plus_one) -> None:
     found = boxes(count)
     order = np.random.RandomState(1).permutation(count)
     expected = kept_by_pairs(found, order, 0.3, plus_one)
@@ -66,7 +66,7 @@ def best(scores, found_boxes, classes, first_box=0, softly=None, limit=0):
 
 
 @pytest.mark.parametrize("first_box", [0, -1])
-def test_classes(first_box) -> None:
+def test_the_best_boxes_of_each_class_are_selected(first_box) -> None:
     scores = np.random.RandomState(2).rand(30, 3).astype(np.float32)
     scores[5] = scores[7]  # equal ones stay in order
     many = boxes(30, 3)
@@ -98,7 +98,7 @@ def test_limit_leaves_the_best_of_all_classes() -> None:
 
 
 @pytest.mark.parametrize("linear", [True, False])
-def test_soft(linear) -> None:
+def test_soft_suppression_lowers_scores_as_a_loop_over_pairs(linear) -> None:
     scores = np.random.RandomState(4).rand(25, 1).astype(np.float32)
     found, left = boxes(25), scores[:, 0].copy()
     rows = [i for i in range(25) if left[i] > 0.2]
@@ -123,7 +123,7 @@ def test_soft(linear) -> None:
     np.testing.assert_array_equal(out[0], lowered[expected, 0])
 
 
-def test_no_boxes() -> None:
+def test_no_boxes_give_no_results() -> None:
     rows, out = best(np.empty((0, 2), np.float32), np.empty((0, 8), np.float32), 2)
     assert rows == [[], []]
     assert [len(one) for one in out] == [0] * 4

@@ -27,7 +27,7 @@ def run_with_gradient(op_type: str, x: np.ndarray, other: np.ndarray) -> tuple[n
     return made, workspace.FetchBlob(gradient)
 
 
-def test_rows_with_positive_labels() -> None:
+def test_sample_as_takes_rows_with_positive_labels() -> None:
     x = np.arange(24, dtype=np.float32).reshape(4, 2, 3)
     made, gradient = run_with_gradient("SampleAs", x, np.int32([2, 0, -1, 1]))
     np.testing.assert_array_equal(made, x[[0, 3]])
@@ -41,7 +41,7 @@ def test_rows_with_positive_labels() -> None:
 
 @pytest.mark.parametrize("sizes", [(2, 3, 2, 4), (2, 2, 4)])
 @pytest.mark.parametrize("kind", [np.float32, np.int32])
-def test_upper_left_part(sizes: tuple[int, ...], kind: type) -> None:
+def test_spatial_narrow_as_takes_the_upper_left_part(sizes: tuple[int, ...], kind: type) -> None:
     x = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5).astype(kind)
     made, *gradient = run_with_gradient("SpatialNarrowAs", x, np.zeros(sizes, np.float32))
     np.testing.assert_array_equal(made, x[:, :, :2, :4])

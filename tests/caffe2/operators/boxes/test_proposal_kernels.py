@@ -48,7 +48,7 @@ def by_numpy(scores, deltas, before, after, smallest, plus_one):
 @pytest.mark.parametrize(
     ("before", "after", "smallest"), [(0, 0, 0), (20, 0, 4), (0, 5, 2), (100, 100, 4), (0, 0, 500)]
 )
-def test_propose(before, after, smallest, plus_one) -> None:
+def test_propose_selects_the_boxes_that_numpy_selects(before, after, smallest, plus_one) -> None:
     scores, deltas = inputs()
     out = np.empty((60, 5), np.float32), np.empty(60, np.float32)
     count = propose(
@@ -62,7 +62,7 @@ def test_propose(before, after, smallest, plus_one) -> None:
     np.testing.assert_array_equal(out[1][:count], expected)
 
 
-def test_nothing_to_propose() -> None:
+def test_images_without_anchors_propose_nothing() -> None:
     scores, deltas = np.empty((3, 0, 5), np.float32), np.empty((12, 0, 5), np.float32)
     out = np.empty((0, 5), np.float32), np.empty(0, np.float32)
     assert propose(scores, deltas, IMAGE, ANCHORS, 16, 0, 0, 0, 0.5, 4, True, 0, *out) == 0
@@ -77,7 +77,7 @@ def test_nan_is_not_proposed() -> None:
 
 @pytest.mark.parametrize("plus_one", [True, False])
 @pytest.mark.parametrize("apply_scale", [True, False])
-def test_transform_boxes(apply_scale, plus_one) -> None:
+def test_transform_boxes_gives_what_numpy_gives(apply_scale, plus_one) -> None:
     random = np.random.RandomState(1)
     low = random.uniform(0, 60, (6, 2))
     numbered = np.concatenate([np.zeros((6, 1)), low, low + random.uniform(1, 40, (6, 2))], 1)

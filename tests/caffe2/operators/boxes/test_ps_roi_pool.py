@@ -58,7 +58,7 @@ def test_means_of_bins_and_their_gradients() -> None:
 
 
 @pytest.mark.parametrize("args", [{"group_size": 2}, {"output_dim": 3}, {"spatial_scale": -1.0}])
-def test_refused(args: dict[str, float]) -> None:
+def test_arguments_that_do_not_fit_are_refused(args: dict[str, float]) -> None:
     workspace.FeedBlob("x", np.zeros((2, 18, 8, 9), np.float32))
     workspace.FeedBlob("rois", np.float32(ROIS))
     op = core.CreateOperator("PSRoIPool", ["x", "rois"], ["y", "c"], **{**ARGS, **args})

@@ -22,7 +22,7 @@ def run(regions: list[list[float]], **arguments: object) -> object:
 @isolated
 @pytest.mark.parametrize("length", [2.0**60, 2.0**61, 1e30])
 @pytest.mark.parametrize("aligned", [False, True])
-def test_a_region_that_is_too_long(length: float, aligned: bool) -> None:
+def test_a_region_that_is_too_long_is_refused(length: float, aligned: bool) -> None:
     for region in ([0, 0, length, 1], [0, 0, 1, length]):
         with pytest.raises((EnforceNotMet, MemoryError)):
             run([[0, 0, 2, 2], region], aligned=aligned)
@@ -31,7 +31,7 @@ def test_a_region_that_is_too_long(length: float, aligned: bool) -> None:
 
 @isolated
 @pytest.mark.parametrize("ratio", [2**31, 2**60, 2**63 - 1])
-def test_a_ratio_that_is_too_large(ratio: int) -> None:
+def test_a_ratio_that_is_too_large_is_refused(ratio: int) -> None:
     with pytest.raises(EnforceNotMet, match="32 bits"):
         run([[0, 0, 2, 2]], sampling_ratio=ratio)
 
@@ -45,7 +45,9 @@ def test_a_region_that_is_nowhere_has_no_samples() -> None:
 @isolated
 @pytest.mark.parametrize("sizes", [(1, 2, 0, 4), (1, 2, 4, 0), (1, 2, 0, 0)])
 @pytest.mark.parametrize(("kind", "sides"), [("RoIAlign", 4), ("RoIAlignRotated", 5)])
-def test_an_image_without_pixels(sizes: tuple[int, ...], kind: str, sides: int) -> None:
+def test_an_image_without_pixels_is_refused_where_there_are_regions(
+    sizes: tuple[int, ...], kind: str, sides: int
+) -> None:
     workspace.FeedBlob("x", np.ones(sizes, np.float32))
     workspace.FeedBlob("dy", np.ones((1, 2, 1, 1), np.float32))
     workspace.FeedBlob("r", np.ones((1, sides), np.float32))

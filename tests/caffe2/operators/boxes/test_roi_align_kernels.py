@@ -73,13 +73,13 @@ def by_kernel(x, regions, bins, scale, ratio, aligned):
 @pytest.mark.parametrize("aligned", [False, True])
 @pytest.mark.parametrize("ratio", [0, 1, 3])
 @pytest.mark.parametrize("bins", [(1, 1), (3, 2), (7, 7)])
-def test_roi_align(bins, ratio, aligned) -> None:
+def test_roi_align_averages_its_samples(bins, ratio, aligned) -> None:
     expected = by_samples(X, REGIONS, bins, 0.125, ratio, aligned)
     actual = by_kernel(X, REGIONS, bins, 0.125, ratio, aligned)
     np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_regions_without_a_number() -> None:
+def test_regions_without_a_number_are_of_the_first_image() -> None:
     regions = np.ascontiguousarray(REGIONS[:, 1:])
     numbered = np.concatenate([np.zeros((6, 1), np.float32), regions], 1)
     expected = by_kernel(X, numbered, (2, 2), 0.125, 0, False)
@@ -91,5 +91,5 @@ def test_nan_and_infinite_regions_are_zero() -> None:
     assert not by_kernel(X, regions, (2, 2), 0.125, 0, False).any()
 
 
-def test_no_regions() -> None:
+def test_no_regions_give_no_rows() -> None:
     assert by_kernel(X, REGIONS[:0], (2, 2), 0.125, 0, False).shape == (0, 3, 2, 2)

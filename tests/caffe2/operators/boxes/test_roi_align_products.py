@@ -33,7 +33,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("images", "ratio", "aligned", "order"), CASES)
-def test_exported(images: int, ratio: int, aligned: bool, order: str) -> None:
+def test_an_exported_module_gives_what_the_operator_gives(
+    images: int, ratio: int, aligned: bool, order: str
+) -> None:
     random = np.random.RandomState(0)
     x = random.randn(images, 3, 9, 12).astype(np.float32)
     rois = np.array([(i % images, *one) for i, one in enumerate(REGIONS)], np.float32)

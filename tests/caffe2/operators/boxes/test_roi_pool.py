@@ -43,7 +43,7 @@ def test_gradients_agree_with_differences(op_type, rois, outputs):
         assert found[place] == pytest.approx((sums[0] - sums[1]) / 0.004, abs=0.01)
 
 
-def test_detectrons_operator_gives_what_roi_pool_gives():
+def test_roi_pool_f_of_detectron_equals_roi_pool():
     workspace.FeedBlob("x", np.random.RandomState(0).randn(2, 3, 8, 9).astype(np.float32))
     workspace.FeedBlob("rois", np.float32([[0, 0, 0, 5, 5], [1, 2, 1, 7, 6], [1, 30, 30, 9, 9]]))
     for op_type, outputs in (("RoIPool", ["a", "b"]), ("RoIPoolF", ["c", "d"])):

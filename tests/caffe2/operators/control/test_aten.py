@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
-def test_a_list_of_tensors_between_others():
+def test_aten_takes_a_list_of_tensors_between_others():
     mask = np.array([[True, False], [True, True]])
     for name, value in (
         ("x", np.zeros((2, 2), np.float32)),

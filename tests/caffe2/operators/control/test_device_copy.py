@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 @pytest.mark.cuda
-def test_copies_between_cpu_and_gpu() -> None:
+def test_copy_operators_move_between_cpu_and_gpu() -> None:
     workspace.FeedBlob("x", np.arange(3, dtype=np.float32))
     device = core.DeviceOption(1)
     workspace.RunOperatorOnce(core.CreateOperator("CopyCPUToGPU", "x", "g", device_option=device))
@@ -26,7 +26,7 @@ def test_copies_between_cpu_and_gpu() -> None:
 
 
 @pytest.mark.cuda
-def test_copies_between_gpus() -> None:
+def test_copy_takes_memory_of_another_gpu_and_other_operators_refuse_it() -> None:
     """Copy takes memory of another GPU, as does CopyGPUToCPU; no other operator does."""
     last = torch.cuda.device_count() - 1
     there = core.DeviceOption(caffe2_pb2.CUDA, last)

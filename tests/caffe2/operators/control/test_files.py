@@ -112,7 +112,9 @@ def test_recorded_chunks_are_written_byte_for_byte(tmp_path: Path) -> None:
     + [(size, [2_500_001]) for size in (0, -2, 2**30)]
     + [(2_500_000, [2_500_000, 1])],
 )
-def test_chunk_size(tmp_path: Path, chunk_size: int | None, sizes: list[int]) -> None:
+def test_chunks_have_the_size_of_the_argument(
+    tmp_path: Path, chunk_size: int | None, sizes: list[int]
+) -> None:
     values = (np.arange(2_500_001) % 251).astype(np.uint8) % 128
     workspace.FeedBlob("x", values)
     save(tmp_path / "x", "x", **({} if chunk_size is None else {"chunk_size": chunk_size}))
@@ -136,7 +138,7 @@ def test_root_folder_is_where_files_are(tmp_path: Path) -> None:
         run("Load", [], ["x"], db=str(tmp_path / "root" / "file"), absolute_path=0)
 
 
-def test_names_in_the_file(tmp_path: Path) -> None:
+def test_names_in_the_file_are_stripped_and_replaced(tmp_path: Path) -> None:
     for name in ("a", "pre/b", "x/pre/c"):
         workspace.FeedBlob(name, np.float32([1]))
     save(tmp_path / "x", "a", "pre/b", "x/pre/c", strip_prefix="pre/")
@@ -147,7 +149,7 @@ def test_names_in_the_file(tmp_path: Path) -> None:
     assert (message.name, message.tensor.name) == ("two", "two")
 
 
-def test_names_in_the_workspace(tmp_path: Path) -> None:
+def test_names_in_the_workspace_get_a_prefix_or_lose_one(tmp_path: Path) -> None:
     workspace.FeedBlob("m/a", np.float32([1]))
     workspace.FeedBlob("m/b", np.float32([2]))
     save(tmp_path / "x", "m/a", "m/b")
@@ -172,7 +174,7 @@ def test_names_in_the_workspace(tmp_path: Path) -> None:
         assert [workspace.FetchBlob(name).tolist() for name in names] == [[1], [2]]
 
 
-def test_several_files(tmp_path: Path) -> None:
+def test_load_reads_several_files(tmp_path: Path) -> None:
     workspace.FeedBlob("a", np.float32([1]))
     workspace.FeedBlob("b", np.float32([2]))
     save(tmp_path / "x", "a")
@@ -190,7 +192,7 @@ def test_several_files(tmp_path: Path) -> None:
     assert workspace.Blobs() == []
 
 
-def test_incomplete(tmp_path: Path) -> None:
+def test_missing_blobs_are_refused_unless_incomplete_is_allowed(tmp_path: Path) -> None:
     workspace.FeedBlob("a", np.float32([1]))
     save(tmp_path / "x", "a")
     workspace.FeedBlob("a", np.float32([5]))
@@ -239,7 +241,7 @@ def test_loaded_values_are_new_ones(tmp_path: Path) -> None:
         ("Checkpoint", {"db": "%d_%d"}, "one place"),
     ],
 )
-def test_arguments_that_are_refused(
+def test_wrong_arguments_are_refused_and_change_nothing(
     tmp_path: Path, op_type: str, arguments: dict[str, Any], words: str
 ) -> None:
     names = ["a", "b"]
@@ -272,7 +274,7 @@ def chunked(path: Path, n: int = 10, size: int = 5) -> list[tuple[bytes, bytes]]
     return records(path)
 
 
-def test_chunks_in_any_order(tmp_path: Path) -> None:
+def test_chunks_are_read_in_any_order(tmp_path: Path) -> None:
     write(tmp_path / "x", *reversed(chunked(tmp_path / "x", 10, 3)))
     load_all(tmp_path / "x")
     assert workspace.FetchBlob("a").tolist() == list(range(10))
@@ -345,7 +347,7 @@ def test_device_that_is_said_is_kept_only_if_asked_for(tmp_path: Path) -> None:
     refused(caught.value, "cuda")
 
 
-def test_checkpoint_every_so_often(tmp_path: Path) -> None:
+def test_checkpoint_saves_every_so_many_iterations(tmp_path: Path) -> None:
     workspace.FeedBlob("x", np.float32([1]))
     for number in range(1, 7):
         workspace.FeedBlob("iter", np.int64([number]))
@@ -354,7 +356,7 @@ def test_checkpoint_every_so_often(tmp_path: Path) -> None:
     assert keys(tmp_path / "x_006") == [b"iter#%0", b"x#%0"]
 
 
-def test_db_exists(tmp_path: Path) -> None:
+def test_db_exists_says_whether_there_is_a_file(tmp_path: Path) -> None:
     chunked(tmp_path / "x")
     for name, there in (("x", True), ("y", False)):
         run("DBExists", [], ["there"], db_name=str(tmp_path / name))

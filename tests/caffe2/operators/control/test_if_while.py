@@ -52,7 +52,7 @@ def test_if_needs_a_net_and_one_bool() -> None:
             workspace.RunOperatorOnce(operator)
 
 
-def test_what_fails_inside_names_the_operator_inside() -> None:
+def test_an_error_inside_names_the_operator_inside() -> None:
     workspace.FeedBlob("c", np.array([True]))
     workspace.FeedBlob("d", np.ones(2))
     inner = net("inner", core.CreateOperator("Relu", ["d"], ["e"]))

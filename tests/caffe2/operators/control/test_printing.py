@@ -43,36 +43,36 @@ def printed(value: Any, folder: Path, **args: Any) -> bytes:
         (np.array(1.5, np.float32), b"float. Dims: (): 1.5"),
     ],
 )
-def test_lines(value: Any, line: bytes, tmp_path: Path) -> None:
+def test_each_value_is_printed_as_caffe2_prints_it(value: Any, line: bytes, tmp_path: Path) -> None:
     assert printed(value, tmp_path) == b"Tensor x of type " + line + b"\n"
 
 
-def test_limit(tmp_path: Path) -> None:
+def test_limit_cuts_the_elements(tmp_path: Path) -> None:
     assert printed(np.arange(5), tmp_path, limit=2).endswith(b": 0,1\n")
     assert printed(np.arange(2000), tmp_path).endswith(b",998,999\n")
 
 
-def test_every_n(tmp_path: Path) -> None:
+def test_every_n_prints_each_nth_run(tmp_path: Path) -> None:
     workspace.FeedBlob("x", np.arange(2))
     operator = core.CreateOperator("Print", ["x"], [], to_file=1, every_n=2)
     workspace.RunOperatorMultiple(operator, 5)
     assert len((tmp_path / "x.log").read_bytes().splitlines()) == 3
 
 
-def test_on_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
+def test_lines_go_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
     workspace.FeedBlob("x", np.arange(2))
     workspace.RunOperatorOnce(core.CreateOperator("Print", ["x"], []))
     assert capfd.readouterr().err == "Tensor x of type long int. Dims: (2,): 0,1\n"
 
 
-def test_what_is_no_tensor(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_blob_that_is_not_a_tensor_is_named(capfd: pytest.CaptureFixture[str]) -> None:
     workspace.FeedBlob("x", "text")
     workspace.RunOperatorOnce(core.CreateOperator("Print", ["x"], []))
     assert capfd.readouterr().err == "Blob x is not a tensor\n"
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.int8, np.int16])
-def test_types_that_are_not_printed(dtype: Any, tmp_path: Path) -> None:
+def test_types_that_are_not_printed_are_refused(dtype: Any, tmp_path: Path) -> None:
     with pytest.raises(c10.EnforceNotMet):
         printed(np.zeros(2, dtype), tmp_path)
 

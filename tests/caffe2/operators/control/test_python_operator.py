@@ -36,7 +36,7 @@ class Squares:
 
 
 @pytest.mark.parametrize("how", ["functions", "class", "builders"])
-def test_python_operator(how: str) -> None:
+def test_python_operator_runs_its_function_and_its_gradient(how: str) -> None:
     net = core.Net("python")
     if how == "functions":
         add = net.Python(forward, grad_f=backward)
@@ -52,7 +52,7 @@ def test_python_operator(how: str) -> None:
 
 
 @pytest.mark.parametrize("f", [forward, (built, ("forward",), {})])
-def test_python_operator_without_gradient(f: Any) -> None:
+def test_python_operator_without_gradient_is_refused_when_it_is_needed(f: Any) -> None:
     net = core.Net("no_gradient")
     net.Python(f)("x", "y")
     net.AddGradientOperators(["y"])
@@ -61,7 +61,7 @@ def test_python_operator_without_gradient(f: Any) -> None:
         workspace.RunNetOnce(net)
 
 
-def test_python_operator_with_chosen_gradients() -> None:
+def test_python_operator_passes_the_chosen_gradients() -> None:
     def both(inputs: Any, outputs: Any) -> None:
         outputs[0].feed(inputs[0].data * inputs[1].data)
         outputs[1].feed(inputs[0].data)

@@ -112,7 +112,7 @@ def test_another_number_of_steps_is_run_by_the_same_net():
         np.testing.assert_allclose(workspace.FetchBlob("all"), expect, atol=1e-5)
 
 
-def test_a_step_may_give_other_sizes_to_what_is_linked():
+def test_a_step_may_give_other_sizes_to_its_linked_blobs():
     feed()
     step = net_of(
         "step",
@@ -175,7 +175,7 @@ def test_a_step_that_fails_is_named_with_its_position():
         workspace.RunOperatorOnce(recurrent())
 
 
-def test_links_and_accumulation_as_operators_of_their_own():
+def test_links_and_accumulation_run_as_operators_of_their_own():
     workspace.FeedBlob("t", np.array([1], np.int32))
     workspace.FeedBlob("whole", np.arange(6, dtype=np.float32).reshape(3, 2))
     workspace.RunOperatorOnce(

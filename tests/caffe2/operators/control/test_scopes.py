@@ -73,7 +73,7 @@ def test_names_that_contradict_each_other_are_refused(change, message):
         workspace.RunOperatorOnce(do(inner, **change))
 
 
-def test_the_gradient_of_a_do_uses_what_the_forward_run_left_in_its_scope():
+def test_the_gradient_of_a_do_uses_the_values_of_the_forward_run():
     create_scope()
     workspace.FeedBlob("x", np.array([2.0, 3.0], np.float32))
     workspace.CreateBlob("y")

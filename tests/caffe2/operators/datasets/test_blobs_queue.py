@@ -15,7 +15,7 @@ from tests.helpers.operators import run_operator
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
-def test_who_reads_waits_for_who_writes() -> None:
+def test_a_reader_waits_for_a_writer() -> None:
     run_operator("CreateBlobsQueue", [], ["q"], capacity=2)
     n = 50
     taken: list[int] = []
@@ -35,7 +35,7 @@ def test_who_reads_waits_for_who_writes() -> None:
     assert taken == list(range(n))
 
 
-def test_closing_wakes_who_waits() -> None:
+def test_closing_wakes_those_who_wait() -> None:
     run_operator("CreateBlobsQueue", [], ["q"], capacity=1)
     failures: list[Exception] = []
 
@@ -54,7 +54,7 @@ def test_closing_wakes_who_waits() -> None:
     assert not workspace.HasBlob("out")
 
 
-def test_contents_are_moved() -> None:
+def test_a_queue_moves_tensors_without_a_copy() -> None:
     run_operator("CreateBlobsQueue", [], ["q"])
     workspace.FeedBlob("x", np.array([1.0, 2.0]))
     address = workspace.Workspace.current.blobs["x"].to_torch().data_ptr()

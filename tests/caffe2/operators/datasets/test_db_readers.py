@@ -51,7 +51,7 @@ def labels(**args: Any) -> list[Any]:
     return found
 
 
-def test_batches_go_around(database: str) -> None:
+def test_batches_begin_again_at_the_end(database: str) -> None:
     run_operator("CreateDB", [], ["reader"], db=database, db_type="minidb")
     assert labels(batch_size=3) == [0, 1, 2]
     assert labels(batch_size=3) == [3, 4, 0]
@@ -90,7 +90,7 @@ def test_shards_share_the_records(database: str) -> None:
         assert labels(batch_size=4) == expected
 
 
-def test_databases_that_are_not_there(database: str) -> None:
+def test_databases_that_cannot_be_opened_are_refused(database: str) -> None:
     good = {"db": database, "db_type": "minidb"}
     for changed in (
         {"db": database + "x"},

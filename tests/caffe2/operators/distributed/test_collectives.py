@@ -40,7 +40,7 @@ def test_allreduce_adds_all_blobs_of_all_processes_in_place(n: int, tmp_path: Pa
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int32", "int64", "uint8"])
 @isolated
-def test_allreduce_of_other_types(dtype: str, tmp_path: Path) -> None:
+def test_allreduce_sums_other_types(dtype: str, tmp_path: Path) -> None:
     together(2, sums, tmp_path, dtype)
 
 
@@ -82,7 +82,7 @@ def others(rank: int, n: int, folder: Path) -> None:
 
 @pytest.mark.parametrize("n", [2, 4])
 @isolated
-def test_the_other_collectives(n: int, tmp_path: Path) -> None:
+def test_the_other_collectives_give_the_values_of_caffe2(n: int, tmp_path: Path) -> None:
     together(n, others, tmp_path)
 
 
@@ -114,7 +114,7 @@ def refused(rank: int, n: int, folder: Path) -> None:
 
 
 @isolated
-def test_what_is_wrong_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
+def test_wrong_arguments_are_refused_before_anything_is_sent(tmp_path: Path) -> None:
     together(2, refused, tmp_path)
 
 

@@ -41,7 +41,7 @@ def several_worlds(rank: int, n: int, folder: Path) -> None:
 
 
 @isolated
-def test_several_common_worlds_at_once(tmp_path: Path) -> None:
+def test_several_common_worlds_work_at_once(tmp_path: Path) -> None:
     together(3, several_worlds, tmp_path)
 
 
@@ -95,11 +95,11 @@ def late(rank: int, n: int, folder: Path) -> None:
 
 
 @isolated
-def test_who_waited_in_vain_can_try_again(tmp_path: Path) -> None:
+def test_a_process_that_waited_in_vain_can_try_again(tmp_path: Path) -> None:
     together(2, late, tmp_path)
 
 
-def test_arguments_of_a_common_world(tmp_path: Path) -> None:
+def test_wrong_arguments_of_a_common_world_are_refused(tmp_path: Path) -> None:
     run_operator("FileStoreHandlerCreate", [], ["store"], path=str(tmp_path))
     for arguments, message in [
         ({"size": 0}, "size is 1 or more"),

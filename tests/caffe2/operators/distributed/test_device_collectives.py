@@ -33,7 +33,7 @@ def test_there_are_none_on_the_cpu():
 
 
 @pytest.mark.cuda
-def test_one_device():
+def test_collectives_over_one_device_leave_its_values():
     device = core.DeviceOption(workspace.GpuDeviceType, 0)
     workspace.FeedBlob("x", np.ones(3, np.float32), device)
     for op_type in ("NCCLAllreduce", "NCCLBroadcast"):

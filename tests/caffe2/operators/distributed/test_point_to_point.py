@@ -51,7 +51,7 @@ def round_trip(rank: int, n: int, folder: Path) -> None:
 
 
 @isolated
-def test_tensors_are_sent_with_their_sizes_or_into_what_fits(tmp_path: Path) -> None:
+def test_tensors_are_sent_with_their_sizes_or_into_a_fitting_tensor(tmp_path: Path) -> None:
     together(2, round_trip, tmp_path)
 
 

@@ -45,7 +45,7 @@ def counted(store: str) -> Any:
     return fetch("n")
 
 
-def test_a_key_that_nobody_sets_is_an_error(tmp_path: Path) -> None:
+def test_a_key_that_is_never_set_is_an_error(tmp_path: Path) -> None:
     run_operator("FileStoreHandlerCreate", [], ["store"], path=str(tmp_path))
     feed("y", [3.0])
     with pytest.raises(c10.EnforceNotMet, match=r"Nobody has set 'absent' in .*0\.2 s"):
@@ -55,7 +55,7 @@ def test_a_key_that_nobody_sets_is_an_error(tmp_path: Path) -> None:
         run_operator("StoreWait", ["store"], [], blob_names=["absent"], timeout_ms=100)
 
 
-def test_arguments_that_are_missing(tmp_path: Path) -> None:
+def test_missing_arguments_are_named(tmp_path: Path) -> None:
     with pytest.raises(c10.EnforceNotMet, match="path is missing"):
         run_operator("FileStoreHandlerCreate", [], ["store"])
     with pytest.raises(c10.EnforceNotMet, match="host is missing"):

@@ -34,7 +34,7 @@ def test_the_lowest_integer_over_minus_one_wraps_around(dtype: type, output: str
 
 @isolated
 @INTS
-def test_a_divisor_of_minus_one_that_is_broadcast(dtype: type) -> None:
+def test_a_broadcast_divisor_of_minus_one_wraps_the_lowest_number(dtype: type) -> None:
     lowest = np.iinfo(dtype).min
     found = quotient(np.array([[lowest, 7]], dtype), np.array([-1, 3], dtype), "c", broadcast=1)
     np.testing.assert_array_equal(found, np.array([[lowest, 2]], dtype))

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("fresh_workspace")
         ("UniformFill", {}),
     ],
 )
-def test_sizes_change(op_type: str, args: dict[str, Any]) -> None:
+def test_a_fill_follows_the_sizes_in_its_input(op_type: str, args: dict[str, Any]) -> None:
     net = core.Net("fill")
     getattr(net, op_type)("sizes", "y", input_as_shape=1, **args)
     workspace.FeedBlob("sizes", np.array([1, 1]))

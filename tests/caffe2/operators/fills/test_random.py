@@ -28,7 +28,7 @@ def filled(op_type: str, inputs: tuple[Any, ...] = (), seed: int | None = 1, **a
     return workspace.FetchBlob("Y")
 
 
-def test_uniform() -> None:
+def test_uniform_fill_is_uniform_between_its_limits() -> None:
     y = filled("UniformFill", shape=[100, 100], min=2.0, max=5.0)
     assert y.dtype == np.float32
     assert y.shape == (100, 100)
@@ -37,7 +37,7 @@ def test_uniform() -> None:
     assert abs(y.std() - 3 / 12**0.5) < 0.05
 
 
-def test_uniform_between_inputs() -> None:
+def test_uniform_fill_takes_its_limits_from_inputs() -> None:
     like = np.zeros((50, 2), np.float32)
     limits = np.array([2.0], np.float32), np.array([3.0], np.float32)
     y = filled("UniformFill", (like, *limits))
@@ -51,7 +51,7 @@ def test_uniform_integers_reach_both_ends() -> None:
     assert sorted(set(y.tolist())) == [-2, -1, 0, 1, 2, 3]
 
 
-def test_gaussian() -> None:
+def test_gaussian_fill_has_its_mean_and_deviation() -> None:
     y = filled("GaussianFill", shape=[100, 100], mean=-1.0, std=2.0)
     assert y.dtype == np.float32
     assert abs(y.mean() + 1) < 0.1
@@ -71,7 +71,7 @@ def test_msra_is_normal_by_fan_out() -> None:
     assert abs(y.mean()) < 0.01
 
 
-def test_half_uniform() -> None:
+def test_float16_uniform_fill_gives_float16_between_its_limits() -> None:
     y = filled("Float16UniformFill", shape=[1000], min=1.0, max=2.0)
     assert y.dtype == np.float16
     assert y.min() >= 1 and y.max() <= 2
@@ -87,7 +87,7 @@ def test_unique_values_avoid_those_given(dtype: int) -> None:
 
 
 @pytest.mark.parametrize("op_type", ["UniformFill", "GaussianFill", "XavierFill", "MSRAFill"])
-def test_a_seed_repeats(op_type: str) -> None:
+def test_a_seed_repeats_its_numbers(op_type: str) -> None:
     first = filled(op_type, seed=3, shape=[4, 5])
     np.testing.assert_array_equal(filled(op_type, seed=3, shape=[4, 5]), first)
     assert not np.array_equal(filled(op_type, seed=4, shape=[4, 5]), first)
@@ -123,7 +123,9 @@ def test_without_a_seed_numbers_are_torchs() -> None:
         ("UniformIntFill", {"shape": [3], "min": 0.5, "max": 2.0}),
     ],
 )
-def test_refused(op_type: str, args: dict[str, Any]) -> None:
+def test_wrong_arguments_are_refused_and_leave_the_output(
+    op_type: str, args: dict[str, Any]
+) -> None:
     workspace.FeedBlob("Y", np.array([1, 2]))
     with pytest.raises(c10.EnforceNotMet):
         filled(op_type, **args)

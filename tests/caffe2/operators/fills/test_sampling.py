@@ -103,7 +103,7 @@ def test_a_coalesced_blob_that_grows_has_memory_of_its_own() -> None:
     assert workspace.FetchBlob("all").tolist() == [3, 3, 3, 3, 4]
 
 
-def test_what_shares_memory_in_another_place_is_not_coalesced() -> None:
+def test_memory_that_is_shared_in_another_place_is_not_coalesced() -> None:
     for name in "ab":
         workspace.FeedBlob(name, np.array([1, 2], np.float32))
     workspace.RunOperatorOnce(core.CreateOperator("UnsafeCoalesce", ["a", "b"], ["a", "b", "all"]))

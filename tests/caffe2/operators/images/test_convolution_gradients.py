@@ -15,7 +15,7 @@ from tests.helpers.isolate import isolated
 @isolated
 @pytest.mark.parametrize("kind", ["ConvGradient", "ConvTransposeGradient"])
 @pytest.mark.parametrize("order", ["NCHW", "NHWC"])
-def test_the_sizes_of_dy(kind: str, order: str) -> None:
+def test_a_dy_of_other_sizes_than_y_is_refused(kind: str, order: str) -> None:
     side = 3 if kind == "ConvGradient" else 7
     shapes = [(1, 4), (0, 4), (2, 3), (2, 1), (2, 0)]
     planes = [(side - 1, side), (side, side + 1), (0, side), (side,), (side, side, 1), (1, 1)]

@@ -44,7 +44,7 @@ def pooled(kernel, x, dimensions, *args):
 
 
 @pytest.mark.parametrize(("height", "width"), WINDOWS)
-def test_max(height, width) -> None:
+def test_max_pool_gives_what_torch_gives(height, width) -> None:
     x, pads, dimensions = case(height, width)
     padded = functional.pad(x, pads, value=-np.inf)
     expected = functional.max_pool2d(padded, (height[1], width[1]), (height[2], width[2]))
@@ -77,7 +77,7 @@ def test_gradient_of_max_is_whole_for_each_of_equal_maxima(height, width) -> Non
 
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize(("height", "width"), WINDOWS)
-def test_average(height, width, whole) -> None:
+def test_average_pool_gives_what_torch_gives(height, width, whole) -> None:
     x, pads, dimensions = case(height, width)
     sizes = (height[1], width[1]), (height[2], width[2])
     expected = functional.avg_pool2d(functional.pad(x, pads), *sizes)
@@ -88,7 +88,7 @@ def test_average(height, width, whole) -> None:
     )
 
 
-def test_max_of_infinities_and_nan() -> None:
+def test_max_pool_passes_infinities_and_nan_as_torch() -> None:
     x, _, dimensions = case((7, 3, 2, 0, 0), (9, 3, 2, 0, 0))
     x[0, 0, 3, 4] = float("nan")
     x[0, 1] = -float("inf")
@@ -99,7 +99,7 @@ def test_max_of_infinities_and_nan() -> None:
     )
 
 
-def test_nothing_to_pool() -> None:
+def test_pooling_no_planes_touches_nothing() -> None:
     x = torch.empty(0)
     max_pool(x.data_ptr(), x.data_ptr(), 0, (4, 2, 2, 2, 0), (4, 2, 2, 2, 0))
     average_pool(x.data_ptr(), x.data_ptr(), 0, (4, 2, 2, 2, 0), (4, 2, 2, 2, 0), True)

@@ -26,7 +26,9 @@ WINDOWS = [
 @pytest.mark.parametrize("windows", WINDOWS)
 @pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool"])
 @pytest.mark.parametrize("order", ["NCHW", "NHWC"])
-def test_gradients_agree(op_type: str, order: str, windows: dict[str, Any]) -> None:
+def test_gradients_of_pooling_agree_with_caffe2(
+    op_type: str, order: str, windows: dict[str, Any]
+) -> None:
     x = np.maximum(np.random.RandomState(0).randn(2, 7, 9, 8), 0).astype(np.float32)
     net = core.Net("pool")
     net.Proto().op.append(core.CreateOperator(op_type, ["x"], ["y"], order=order, **windows))

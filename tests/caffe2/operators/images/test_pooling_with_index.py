@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 @pytest.mark.parametrize(("stride", "pad"), [(1, 0), (2, 1), (3, 0)])
-def test_maxima_their_places_and_the_gradient_are_those_of_torch(stride, pad):
+def test_maxima_places_and_gradient_agree_with_torch(stride, pad):
     x = torch.randn(2, 3, 7, 9, generator=torch.Generator().manual_seed(0), requires_grad=True)
     workspace.FeedBlob("x", x.detach().numpy())
     net = core.Net("pool")

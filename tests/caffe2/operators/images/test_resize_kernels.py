@@ -13,7 +13,9 @@ from bridge.caffe2.operators.images.resize_kernels import resize_nearest
 @pytest.mark.parametrize(
     ("height_scale", "width_scale"), [(2, 2), (3, 2), (1, 1), (0.5, 1.7), (2.3, 0.3), (2, 0.1)]
 )
-def test_resize_nearest(height_scale, width_scale, dtype) -> None:
+def test_resize_nearest_takes_the_pixels_that_numpy_indexes(
+    height_scale, width_scale, dtype
+) -> None:
     x = np.arange(2 * 3 * 5 * 7, dtype=dtype).reshape(2, 3, 5, 7)
     scales = np.array([height_scale, width_scale], np.float32)
     to = (np.array([5, 7], np.float32) * scales).astype(int)

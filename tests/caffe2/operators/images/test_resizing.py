@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 @pytest.mark.parametrize("kind", ["ResizeNearest", "UpsampleBilinear"])
-def test_other_scales_of_the_same_image(kind: str) -> None:
+def test_a_net_follows_other_scales_of_the_same_image(kind: str) -> None:
     net = core.Net("resized")
     y = getattr(net, kind)(["x", "scales"], "y")
     net.AddGradientOperators([y])
@@ -27,7 +27,7 @@ def test_other_scales_of_the_same_image(kind: str) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(2, 3, 4, 5), (3, 4, 5)])
-def test_gradient_of_repeated_elements(sizes: tuple[int, ...]) -> None:
+def test_the_gradient_of_repeated_elements_is_their_sum(sizes: tuple[int, ...]) -> None:
     """Caffe2 computes it on CUDA only."""
     x = np.random.RandomState(0).randn(*sizes).astype(np.float32)
     workspace.FeedBlob("x", x)

@@ -34,7 +34,7 @@ def test_a_batch_that_the_states_do_not_have(batch_first: int) -> None:
 
 @isolated
 @pytest.mark.parametrize("index", range(1, len(SIZES)))
-def test_one_input_of_another_size(index: int) -> None:
+def test_one_input_of_another_size_is_refused(index: int) -> None:
     sizes: list[Any] = list(SIZES)
     for other in ((), (1,), (0, 0), (1, 2, 50), (7, *SIZES[index][1:])):
         sizes[index] = other
@@ -45,7 +45,7 @@ def test_one_input_of_another_size(index: int) -> None:
 
 
 @pytest.mark.parametrize("index", range(1, len(SIZES)))
-def test_one_input_of_another_type(index: int) -> None:
+def test_one_input_of_another_type_is_refused(index: int) -> None:
     xs = [torch.ones(shape) for shape in SIZES]
     xs[index] = xs[index].to(torch.int32)
     with pytest.raises(EnforceNotMet, match="one element type"):  # as of a module, without blobs

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("fresh_workspace")
         ("BatchGather", {}),
     ],
 )
-def test_an_index_out_of_range(
+def test_an_index_out_of_range_is_refused_along_every_axis(
     kind: int, index: int, op_type: str, arguments: dict[str, Any]
 ) -> None:
     device = core.DeviceOption(kind)

@@ -26,7 +26,7 @@ def feed(name: str, value: Any, dtype: Any = np.float32) -> None:
     workspace.FeedBlob(name, np.array(value, dtype))
 
 
-def test_a_registry_adds_up_what_it_is_given_and_begins_again() -> None:
+def test_a_registry_adds_up_its_values_and_begins_again() -> None:
     run_operator("StatRegistryCreate", [], ["R"])
     feed("K", [b"a", b"b", b"a"], object)
     feed("V", [1, 2, 3], np.int64)
@@ -74,7 +74,7 @@ def test_a_stopped_timer_is_refused(op_type: str) -> None:
     assert counters() == {}
 
 
-def test_wall_clock() -> None:
+def test_wall_clock_time_gives_nanoseconds_since_1970() -> None:
     run_operator("WallClockTime", [], ["x"])
     now = workspace.FetchBlob("x")
     assert (now.shape, now.dtype) == ((), np.int64)

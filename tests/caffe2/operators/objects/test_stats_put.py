@@ -42,7 +42,7 @@ def feed(name: str, value: Any, dtype: Any = np.float32) -> None:
         ([], np.int64, {"default_value": 3.5, "magnitude_expand": 2}, 6),
     ],
 )
-def test_increment_put(value: Any, dtype: Any, args: Any, counted: int) -> None:
+def test_increment_put_adds_the_value(value: Any, dtype: Any, args: Any, counted: int) -> None:
     feed("X", value, dtype)
     run_operator("IncrementPut", ["X"], [], **args)
     assert counters() == ({"X/stat_value": counted} if counted else {})
@@ -60,14 +60,16 @@ def test_increment_put(value: Any, dtype: Any, args: Any, counted: int) -> None:
     ],
 )
 @pytest.mark.parametrize("op_type", ["IncrementPut", "AveragePut", "StdDevPut"])
-def test_what_cannot_be_counted_is_refused(op_type: str, value: Any, dtype: Any, args: Any) -> None:
+def test_values_that_cannot_be_counted_are_refused(
+    op_type: str, value: Any, dtype: Any, args: Any
+) -> None:
     feed("X", value, dtype)
     with pytest.raises(c10.EnforceNotMet):
         run_operator(op_type, ["X"], [], **args)
     assert counters() == {}
 
 
-def test_average_put() -> None:
+def test_average_put_adds_to_sum_and_count() -> None:
     for value in (2, 5):
         feed("X", [value])
         run_operator("AveragePut", ["X"], [], stat_name="s", magnitude_expand=10)

@@ -58,7 +58,7 @@ IMAGE = floats(2, 4, 6, 6)
         ("SpatialBN", [IMAGE, floats(4), floats(4), floats(4), floats(4) ** 2], 1, {"is_test": 1}),
     ],
 )
-def test_one_rounding_of_the_result_of_the_quantized(op_type, inputs, count, arguments):
+def test_results_of_quantized_inputs_are_rounded_once(op_type, inputs, count, arguments):
     if op_type == "Concat":
         for i, x in enumerate(inputs):
             workspace.FeedBlob(f"x{i}", x)
@@ -71,7 +71,7 @@ def test_one_rounding_of_the_result_of_the_quantized(op_type, inputs, count, arg
 
 
 @pytest.mark.parametrize("engine", ["DNNLOWP", "DNNLOWP_ROWWISE", "DNNLOWP_ACC16"])
-def test_products_with_weights(engine):
+def test_products_with_weights_are_right_to_four_steps(engine):
     inputs = [floats(6, 30), floats(4, 30), floats(4)]
     if engine == "DNNLOWP_ROWWISE":  # each row has its own scale
         inputs[1] *= np.array([[1], [100], [1e-3], [1]], np.float32)
@@ -81,7 +81,7 @@ def test_products_with_weights(engine):
         run("Conv", ["q0", "x1", "x2"], ["z"], engine="DNNLOWP", kernel=1, dequantize_output=1)
 
 
-def test_convolution_of_what_is_quantized_and_relu():
+def test_convolutions_of_quantized_images_are_right_to_four_steps():
     inputs = [IMAGE, floats(3, 4, 3, 3), floats(3)]
     assert steps("Conv", inputs, kernel=3, pad=1) < 4
     assert steps("Int8ConvRelu", inputs, plain="ConvRelu", kernel=3, pad=1) < 4

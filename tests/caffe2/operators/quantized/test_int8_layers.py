@@ -16,7 +16,7 @@ def run(op_type: str, inputs: list[str], outputs: list[str], **arguments: object
     workspace.RunOperatorOnce(core.CreateOperator(op_type, inputs, outputs, **arguments))
 
 
-def test_roi_align_is_that_of_the_real_values_to_one_step() -> None:
+def test_roi_align_agrees_with_the_real_values_to_one_step() -> None:
     random = np.random.RandomState(0)
     workspace.FeedBlob("x", random.randn(2, 6, 5, 3).astype(np.float32))
     workspace.FeedBlob("rois", np.array([[0, 1, 1, 9, 8], [1, 0, 2, 5, 10]], np.float32))

@@ -67,7 +67,9 @@ def dense(name: str, gradient: Any) -> Any:
 
 
 @pytest.mark.parametrize(("op_type", "arguments", "inputs"), NAMED)
-def test_gradients(op_type: str, arguments: dict[str, Any], inputs: list[Any]) -> None:
+def test_gradients_by_autograd_equal_the_gradients_of_the_net(
+    op_type: str, arguments: dict[str, Any], inputs: list[Any]
+) -> None:
     net, names = made(op_type, arguments, inputs)
     module = caffe2.to_module(net, inputs=names, trainable=True)
     found = module(*[torch.tensor(workspace.FetchBlob(name)) for name in names])
@@ -85,7 +87,9 @@ def test_gradients(op_type: str, arguments: dict[str, Any], inputs: list[Any]) -
 
 
 @pytest.mark.parametrize(("op_type", "arguments", "inputs"), NAMED)
-def test_export(op_type: str, arguments: dict[str, Any], inputs: list[Any]) -> None:
+def test_an_exported_module_gives_what_the_module_gives(
+    op_type: str, arguments: dict[str, Any], inputs: list[Any]
+) -> None:
     net, names = made(op_type, arguments, inputs)
     module = caffe2.to_module(net, inputs=names)
     given = tuple(torch.tensor(workspace.FetchBlob(name)) for name in names)
@@ -94,7 +98,7 @@ def test_export(op_type: str, arguments: dict[str, Any], inputs: list[Any]) -> N
     torch.testing.assert_close(exported(*given), module(*given), rtol=1e-6, atol=1e-6)
 
 
-def test_export_of_any_number_of_indices() -> None:
+def test_an_exported_module_takes_any_number_of_indices() -> None:
     net, names = made("SparseLengthsSum", {}, [TABLE, INDICES, LENGTHS])
     module = caffe2.to_module(net, inputs=names)
     exported = torch.export.export(
@@ -107,7 +111,7 @@ def test_export_of_any_number_of_indices() -> None:
 
 
 @pytest.mark.parametrize("op_type", ["SparseLengthsSum", "SparseLengthsMean"])
-def test_lengths_of_int64(op_type: str) -> None:
+def test_lengths_of_int64_are_taken_as_those_of_int32(op_type: str) -> None:
     """int32 lengths times a number of NumPy are int64 in NumPy 2, and int32 in NumPy 1."""
     found = []
     for lengths in (LENGTHS, LENGTHS * np.int64(1)):

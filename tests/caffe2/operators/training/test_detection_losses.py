@@ -112,7 +112,9 @@ def net_of(op_type: str, inputs: list[np.ndarray], args: dict[str, Any], outputs
 
 
 @pytest.mark.parametrize(("op_type", "function", "inputs", "args"), CASES)
-def test_losses_and_gradients(op_type, function, inputs, args) -> None:
+def test_losses_and_gradients_agree_with_loops_over_elements(
+    op_type, function, inputs, args
+) -> None:
     net = net_of(op_type, inputs, args, 2 if op_type == "SoftmaxFocalLoss" else 1)
     module = caffe2.to_module(net, inputs=["x0"], outputs=["y0"])
     gradient = str(net.AddGradientOperators(["y0"])["x0"])
@@ -136,7 +138,7 @@ def test_losses_and_gradients(op_type, function, inputs, args) -> None:
         assert found[place] == pytest.approx((sides[0] - sides[1]) / 0.002, rel=1e-2, abs=1e-3)
 
 
-def test_probabilities_of_groups() -> None:
+def test_softmax_of_groups_gives_probabilities() -> None:
     whole = np.exp(GROUPS.reshape(2, 2, 3, 2, 3))
     wanted = whole / whole.sum(2, keepdims=True)
     workspace.RunNetOnce(net_of("GroupSpatialSoftmax", [GROUPS], {"num_classes": 3}, 1))
@@ -146,7 +148,7 @@ def test_probabilities_of_groups() -> None:
     np.testing.assert_allclose(workspace.FetchBlob("y1"), wanted.reshape(-1), rtol=1e-5)
 
 
-def test_gradient_of_the_softmax_of_groups() -> None:
+def test_the_gradient_of_the_softmax_of_groups_agrees_with_torch() -> None:
     net = net_of("GroupSpatialSoftmax", [GROUPS], {"num_classes": 3}, 1)
     workspace.FeedBlob("weight", values(*GROUPS.shape))
     net.Proto().op.extend([core.CreateOperator("Mul", ["y0", "weight"], ["z"])])
@@ -171,7 +173,7 @@ def test_gradient_of_the_softmax_of_groups() -> None:
         ("GroupSpatialSoftmax", [GROUPS], {"order": "NHWC"}, "order is NCHW"),
     ],
 )
-def test_refused(op_type, inputs, args, said) -> None:
+def test_inputs_and_arguments_that_do_not_fit_are_refused(op_type, inputs, args, said) -> None:
     net = net_of(op_type, inputs, args, 2 if op_type == "SoftmaxFocalLoss" else 1)
     with pytest.raises(RuntimeError, match=said):
         workspace.RunNetOnce(net)

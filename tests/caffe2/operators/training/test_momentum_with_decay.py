@@ -15,7 +15,7 @@ from bridge.caffe2.operators.training.momentum_with_decay import (
 )
 
 
-def test_step_decays_weights() -> None:
+def test_a_step_decays_weights() -> None:
     grad, moment, param = (torch.tensor([one]) for one in (0.5, 2.0, 10.0))
     lr = torch.tensor([0.1])
     made = fp32_momentum_sgd_update(grad, moment, lr, param, momentum=0.5, weight_decay=0.25)
@@ -23,7 +23,7 @@ def test_step_decays_weights() -> None:
     assert [round(one.item(), 5) for one in made] == [1.3, 1.3, 8.7]
 
 
-def test_nesterov_looks_ahead() -> None:
+def test_nesterov_momentum_looks_ahead() -> None:
     grad, moment, param = (torch.tensor([one]) for one in (3.0, 2.0, 10.0))
     lr = torch.tensor([0.1])
     made = fp32_momentum_sgd_update(grad, moment, lr, param, momentum=0.5, nesterov=True)
@@ -31,7 +31,7 @@ def test_nesterov_looks_ahead() -> None:
     assert [round(one.item(), 5) for one in made] == [0.95, 1.3, 9.05]
 
 
-def test_half_precision_stays() -> None:
+def test_half_precision_stays_half_precision() -> None:
     grad, moment, param = (torch.tensor([one], dtype=torch.float16) for one in (0.5, 2.0, 10.0))
     made = fp16_momentum_sgd_update(grad, moment, torch.tensor([0.1]), param, momentum=0.5)
     assert {one.dtype for one in made} == {torch.float16}
