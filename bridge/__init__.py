@@ -11,10 +11,15 @@ never from those above; ``tests/test_architecture.py`` checks it. The layers, lo
     _version lazy typing svg dlpack c10 wire exchange libraries pickling wrapper exchange_table at
     python_values library_export readonly_torch
     caffe2.proto caffe2.base caffe2.tensor caffe2.blobs caffe2.files caffe2.definitions
-    caffe2.gradients caffe2.nets caffe2.execution caffe2.operators caffe2.workspaces
-    caffe2.modules caffe2.conversion caffe2.models caffe2.tasks caffe2.legacy caffe2.* caffe2
+    caffe2.schema caffe2.gradients caffe2.core caffe2.execution caffe2.operators
+    caffe2.workspaces caffe2.modules caffe2.conversion caffe2.modeling caffe2.brew
+    caffe2.optimizer caffe2.task caffe2.predictor caffe2.legacy caffe2.* caffe2
     see single trees front c_api conform functions tf integrations shared include bridge shell
     __main__
+
+In `bridge/caffe2` a file, and a package such as ``core``, is a module of ``caffe2.python``: the
+layer ``caffe2.*``. All else is the engine, the modules in such a package too; it imports none of
+them.
 """
 
 from __future__ import annotations

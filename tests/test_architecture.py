@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import bridge
-from bridge.caffe2 import install
+from bridge.caffe2.install import _MODULES
 
 ROOT = Path(bridge.__file__).parent
 # An import statement of a Cython file, with its names; parentheses may span lines.
@@ -30,7 +30,8 @@ MODULE_NAME = re.compile(r"bridge(\.\w+)+")
 NAMES_MODULES = {
     "bridge/__init__.py": "names that are imported at first use",
     "bridge/caffe2/__init__.py": "names that are imported at first use",
-    "bridge/caffe2/core.py": "names that are imported at first use",
+    "bridge/caffe2/core/__init__.py": "names that are imported at first use",
+    "bridge/caffe2/schema/__init__.py": "names that are imported at first use",
     "bridge/caffe2/workspace.py": "names that are imported at first use",
     "bridge/caffe2/install.py": "the modules that stand in for caffe2's",
     "bridge/integrations/torch_compile.py": "modules that torch.compile runs and does not trace",
@@ -66,6 +67,8 @@ def sources() -> dict[str, list[Path]]:
 
 
 SOURCES = sources()
+# The modules of the package that `install` puts in the place of Caffe2's.
+FACES = {place for place in _MODULES.values() if place is not None}
 
 
 def resolved(module: str, name: str) -> str:
@@ -125,7 +128,8 @@ IMPORTS = imports()
 def layer_of(module: str) -> str:
     """Return the layer of a module: its own name or that of a folder, without ``bridge.``.
 
-    In `bridge/caffe2` a file is a name of Caffe2's: all of them are the layer ``caffe2.*``.
+    In `bridge/caffe2` a file, or a package such as ``core`` by itself, is a name of Caffe2:
+    all of these are the layer ``caffe2.*``.
     """
     name = module.partition(".")[2]
     if name in ("caffe2", "caffe2.install", "caffe2.__main__"):
@@ -133,7 +137,8 @@ def layer_of(module: str) -> str:
     folder, _, rest = name.partition(".")
     if folder == "caffe2":
         place = f"caffe2.{rest.partition('.')[0]}"
-        return place if (ROOT / place.replace(".", "/")).is_dir() else "caffe2.*"
+        is_face = name == place and module in FACES
+        return "caffe2.*" if is_face or not (ROOT / place.replace(".", "/")).is_dir() else place
     return folder or "bridge"
 
 
@@ -192,18 +197,14 @@ def test_circles_are_found() -> None:
 
 
 def test_files_of_caffe2_are_the_modules_of_caffe2_python() -> None:
-    files = {path.stem for path in (ROOT / "caffe2").glob("*.py")}
-    targets = {name for name in install_targets() if name.count(".") == 2}
-    stems = {name.rpartition(".")[2] for name in targets if not name.endswith(".proto")}
-    assert files - {"__init__", "__main__", "install"} == stems
+    files = {f"bridge.caffe2.{path.stem}" for path in (ROOT / "caffe2").glob("*.py")}
+    others = {f"bridge.caffe2{name}" for name in (".__init__", ".__main__", ".install")}
+    assert files - others <= FACES
 
 
-def install_targets() -> set[str]:
-    """Return the modules of the package that `install` puts in the place of caffe2's."""
-    from bridge.caffe2.install import _MODULES
-
-    assert install.__module__ == "bridge.caffe2.install"
-    return {name for name in _MODULES.values() if name is not None}
+def test_each_module_of_caffe2_python_is_one_file_or_one_package() -> None:
+    assert SOURCES.keys() >= FACES
+    assert len(list((ROOT / "caffe2").glob("[a-z]*[a-z]"))) <= 45
 
 
 @pytest.mark.parametrize("module", sorted(SOURCES))

@@ -14,10 +14,28 @@ from bridge.lazy import lazily
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2 import core, workspace
+
+    # X as X: modules with what they belong to, found here by bridge.caffe2.install.
+    from bridge.caffe2.core import control_ops_util as control_ops_util
+    from bridge.caffe2.definitions import scope as scope
     from bridge.caffe2.execution.function_operator import operator
     from bridge.caffe2.execution.operator import Operator
     from bridge.caffe2.execution.registry import register_operator
+    from bridge.caffe2.modeling import context as context
+    from bridge.caffe2.modeling import initializers as initializers
+    from bridge.caffe2.modeling import model_helper as model_helper
+    from bridge.caffe2.modeling import modifier_context as modifier_context
+    from bridge.caffe2.modeling import net_modifier as net_modifier
+    from bridge.caffe2.modeling import parameter_info as parameter_info
+    from bridge.caffe2.modeling import parameter_sharing as parameter_sharing
     from bridge.caffe2.modules.net_module import to_module
+    from bridge.caffe2.optimizer import gradient_clipping as gradient_clipping
+    from bridge.caffe2.predictor import mobile_exporter as mobile_exporter
+    from bridge.caffe2.predictor import predictor_constants as predictor_constants
+    from bridge.caffe2.predictor import predictor_exporter as predictor_exporter
+    from bridge.caffe2.predictor import predictor_py_utils as predictor_py_utils
+    from bridge.caffe2.predictor import serde as serde
+    from bridge.caffe2.task import session as session
     from bridge.caffe2.tensor.factories import (
         ReinitializeAndCopyFrom,
         ReinitializeTensor,
@@ -25,6 +43,10 @@ if TYPE_CHECKING:
         empty,
     )
     from bridge.caffe2.workspaces.checkpoint import load_checkpoint, save_checkpoint
+
+    normalizer_context = modifier_context
+    optimizer_context = modifier_context
+    regularizer_context = modifier_context
 
 __all__ = [
     "FLAGS",

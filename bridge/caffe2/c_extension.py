@@ -26,6 +26,12 @@ from bridge.caffe2.base.messages import as_message as _as_message
 from bridge.caffe2.base.names import DummyName, name_of
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.blob_tensor import BlobTensor as TensorCPU
+from bridge.caffe2.core.memory_sharing import (
+    compute_blob_recycling_for_dag as memonger_compute_blob_recycling_for_dag,
+)
+from bridge.caffe2.core.memory_sharing import (
+    optimize_inference_net as memonger_optimize_inference_net,
+)
 from bridge.caffe2.definitions.operator_types import RegisteredOperators as registered_operators
 from bridge.caffe2.definitions.operator_types import nearby_names as nearby_opnames
 from bridge.caffe2.definitions.operator_types import registry_key as op_registry_key
@@ -43,12 +49,6 @@ from bridge.caffe2.files.handles import (
     Transaction,
     create_db,
     registered_dbs,
-)
-from bridge.caffe2.nets.memory_sharing import (
-    compute_blob_recycling_for_dag as memonger_compute_blob_recycling_for_dag,
-)
-from bridge.caffe2.nets.memory_sharing import (
-    optimize_inference_net as memonger_optimize_inference_net,
 )
 from bridge.caffe2.workspaces.background import BackgroundPlan
 from bridge.caffe2.workspaces.background import RunPlanInBackground as run_plan_in_background

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2 import brew, workspace
 from bridge.caffe2.core import DeviceOption
-from bridge.caffe2.model_helper import ModelHelper
+from bridge.caffe2.modeling.model_helper import ModelHelper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """install: make ``from caffe2.python import workspace`` import the bridge's module.
 
-An importer at the front of ``sys.meta_path`` finds the names below; each is the bridge's module
-itself: ``caffe2.python.workspace is bridge.caffe2.workspace``. Other modules are loaded from an old
-PyTorch, if `install` is given one.
+Two importers read the table below. One, which `install` puts at the front of ``sys.meta_path``,
+finds the modules of Caffe2; each is the bridge's module itself: ``caffe2.python.workspace is
+bridge.caffe2.workspace``. Other modules are loaded from an old PyTorch, if `install` is given one.
+
+The other is always there, and last. It finds by Caffe2's own name, ``bridge.caffe2.model_helper``,
+a module that lies with what it belongs to, `bridge.caffe2.modeling.model_helper`. A file per name
+would only import again what stands elsewhere; type checkers, which run no importers, know these
+names from the imports in `bridge.caffe2`.
 """
 
 from __future__ import annotations
@@ -38,42 +43,42 @@ _MODULES: dict[str, str | None] = {
     "caffe2.python.brew": "bridge.caffe2.brew",
     "caffe2.python.build": "bridge.caffe2.build",
     "caffe2.python.cnn": "bridge.caffe2.cnn",
-    "caffe2.python.context": "bridge.caffe2.context",
+    "caffe2.python.context": "bridge.caffe2.modeling.context",
     "caffe2.python.control": "bridge.caffe2.control",
-    "caffe2.python.control_ops_util": "bridge.caffe2.control_ops_util",
+    "caffe2.python.control_ops_util": "bridge.caffe2.core.control_ops_util",
     "caffe2.python.core": "bridge.caffe2.core",
     "caffe2.python.device_checker": "bridge.caffe2.device_checker",
     "caffe2.python.dyndep": "bridge.caffe2.dyndep",
     "caffe2.python.experiment_util": "bridge.caffe2.experiment_util",
     "caffe2.python.gradient_checker": "bridge.caffe2.gradient_checker",
     "caffe2.python.hsm_util": "bridge.caffe2.hsm_util",
-    "caffe2.python.model_helper": "bridge.caffe2.model_helper",
+    "caffe2.python.model_helper": "bridge.caffe2.modeling.model_helper",
     "caffe2.python.modeling": None,
-    "caffe2.python.modeling.gradient_clipping": "bridge.caffe2.gradient_clipping",
-    "caffe2.python.modeling.initializers": "bridge.caffe2.initializers",
-    "caffe2.python.modeling.net_modifier": "bridge.caffe2.net_modifier",
-    "caffe2.python.modeling.parameter_info": "bridge.caffe2.parameter_info",
-    "caffe2.python.modeling.parameter_sharing": "bridge.caffe2.parameter_sharing",
-    "caffe2.python.modifier_context": "bridge.caffe2.modifier_context",
+    "caffe2.python.modeling.gradient_clipping": "bridge.caffe2.optimizer.gradient_clipping",
+    "caffe2.python.modeling.initializers": "bridge.caffe2.modeling.initializers",
+    "caffe2.python.modeling.net_modifier": "bridge.caffe2.modeling.net_modifier",
+    "caffe2.python.modeling.parameter_info": "bridge.caffe2.modeling.parameter_info",
+    "caffe2.python.modeling.parameter_sharing": "bridge.caffe2.modeling.parameter_sharing",
+    "caffe2.python.modifier_context": "bridge.caffe2.modeling.modifier_context",
     "caffe2.python.muji": "bridge.caffe2.muji",
     "caffe2.python.net_builder": "bridge.caffe2.net_builder",
     "caffe2.python.net_drawer": "bridge.caffe2.net_drawer",
     "caffe2.python.net_printer": "bridge.caffe2.net_printer",
     "caffe2.python.normalizer": "bridge.caffe2.normalizer",
-    "caffe2.python.normalizer_context": "bridge.caffe2.normalizer_context",
+    "caffe2.python.normalizer_context": "bridge.caffe2.modeling.modifier_context",
     "caffe2.python.optimizer": "bridge.caffe2.optimizer",
-    "caffe2.python.optimizer_context": "bridge.caffe2.optimizer_context",
+    "caffe2.python.optimizer_context": "bridge.caffe2.modeling.modifier_context",
     "caffe2.python.parallel_workers": "bridge.caffe2.parallel_workers",
     "caffe2.python.predictor": None,
-    "caffe2.python.predictor.mobile_exporter": "bridge.caffe2.mobile_exporter",
-    "caffe2.python.predictor.predictor_exporter": "bridge.caffe2.predictor_exporter",
-    "caffe2.python.predictor.predictor_py_utils": "bridge.caffe2.predictor_py_utils",
-    "caffe2.python.predictor.serde": "bridge.caffe2.serde",
-    "caffe2.python.predictor_constants": "bridge.caffe2.predictor_constants",
-    "caffe2.python.regularizer_context": "bridge.caffe2.regularizer_context",
+    "caffe2.python.predictor.mobile_exporter": "bridge.caffe2.predictor.mobile_exporter",
+    "caffe2.python.predictor.predictor_exporter": "bridge.caffe2.predictor.predictor_exporter",
+    "caffe2.python.predictor.predictor_py_utils": "bridge.caffe2.predictor.predictor_py_utils",
+    "caffe2.python.predictor.serde": "bridge.caffe2.predictor.serde",
+    "caffe2.python.predictor_constants": "bridge.caffe2.predictor.predictor_constants",
+    "caffe2.python.regularizer_context": "bridge.caffe2.modeling.modifier_context",
     "caffe2.python.schema": "bridge.caffe2.schema",
-    "caffe2.python.scope": "bridge.caffe2.scope",
-    "caffe2.python.session": "bridge.caffe2.session",
+    "caffe2.python.scope": "bridge.caffe2.definitions.scope",
+    "caffe2.python.session": "bridge.caffe2.task.session",
     "caffe2.python.task": "bridge.caffe2.task",
     "caffe2.python.timeout_guard": "bridge.caffe2.timeout_guard",
     "caffe2.python.transformations": "bridge.caffe2.transformations",
@@ -84,14 +89,55 @@ _MODULES: dict[str, str | None] = {
 }
 
 
-class _Caffe2:
-    """A finder and loader of the modules of Caffe2.
+# The names of modules in `bridge.caffe2`; Python finds those that are files without this.
+_ELSEWHERE: dict[str, str | None] = {
+    f"bridge.caffe2.{name.rpartition('.')[2]}": place
+    for name, place in _MODULES.items()
+    if place is not None and name.startswith("caffe2.python.")
+}
+
+
+class _Places:
+    """A finder and loader of modules by names of a table.
 
     Its base classes would be those of importlib.abc, which take longer to import than the rest of
     this package.
     """
 
+    def __init__(self, places: dict[str, str | None]) -> None:
+        self.places = places
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """Return the spec of a module of the table; None for all others."""
+        if fullname not in self.places:
+            return None
+        package = any(name.startswith(f"{fullname}.") for name in self.places)
+        loader: Any = self  # by its methods, not by its base class
+        return ModuleSpec(fullname, loader, is_package=package)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        """Return None: Python creates a module, which `exec_module` replaces."""
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Replace the new module by the bridge's."""
+        ours = self.places[module.__name__]
+        if ours is not None:
+            sys.modules[module.__name__] = importlib.import_module(ours)
+        else:
+            vars(module)["__getattr__"] = lambda name: _missing(module.__name__, name)
+
+
+class _Caffe2(_Places):
+    """A finder and loader of the modules of Caffe2."""
+
     def __init__(self) -> None:
+        super().__init__(_MODULES)
         self.legacy: Source | None = None
 
     def find_spec(
@@ -105,10 +151,8 @@ class _Caffe2:
         None for modules of other packages. Raises ModuleNotFoundError, which says how to get it:
         neither has this one.
         """
-        if fullname in _MODULES:
-            package = any(name.startswith(f"{fullname}.") for name in _MODULES)
-            loader: Any = self  # by its methods, not by its base class
-            return ModuleSpec(fullname, loader, is_package=package)
+        if fullname in self.places:
+            return super().find_spec(fullname, path, target)
         if not fullname.startswith("caffe2."):
             return None
         found = self.legacy and self.legacy.find_spec(fullname)
@@ -129,18 +173,6 @@ class _Caffe2:
             f"{', '.join(sorted(_MODULES))}."
         )
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        """Return None: Python creates a module, which `exec_module` replaces."""
-        return None
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Replace the new module by the bridge's."""
-        ours = _MODULES[module.__name__]
-        if ours is not None:
-            sys.modules[module.__name__] = importlib.import_module(ours)
-        else:
-            vars(module)["__getattr__"] = lambda name: _missing(module.__name__, name)
-
 
 def _missing(package: str, name: str) -> Any:
     """Raise the error for a name that a package lacks.
@@ -157,6 +189,7 @@ def _missing(package: str, name: str) -> Any:
 
 
 _finder = _Caffe2()
+sys.meta_path.append(_Places(_ELSEWHERE))
 
 
 def install(force: bool = False, legacy: str | PathLike[str] | None = None) -> None:

@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from bridge.caffe2 import c_extension as C
-    from bridge.caffe2 import scope, utils
+    from bridge.caffe2 import utils
     from bridge.caffe2.base.global_init import GlobalInit
     from bridge.caffe2.base.hardware import (
         GetCUDAVersion,
@@ -99,6 +99,7 @@ if TYPE_CHECKING:
         has_hip_support,
         is_asan,
     )
+    from bridge.caffe2.definitions import scope
     from bridge.caffe2.definitions.tracebacks import CallWithExceptionIntercept, operator_tracebacks
     from bridge.caffe2.proto import caffe2_pb2
     from bridge.caffe2.workspaces.background import RunPlanInBackground
@@ -255,7 +256,7 @@ _get, __dir__ = lazily(
             "Blobs CreateBlob DeserializeBlob FetchBlobs FetchInt8Blob FetchInt8BlobRealVal "
             "GetBlobNUMANode GetBlobSizeBytes HasBlob ResetBlob SerializeBlob blobs"
         ),
-        "bridge.caffe2.scope": "scope",
+        "bridge.caffe2.definitions.scope": "scope",
         "bridge.caffe2.utils": "utils",
         "bridge.caffe2.definitions.tracebacks": "CallWithExceptionIntercept operator_tracebacks",
         "bridge.caffe2.workspaces.background": "RunPlanInBackground",

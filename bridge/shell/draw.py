@@ -36,8 +36,8 @@ def add_to(commands: Any) -> None:
 
 def _run(parsed: argparse.Namespace) -> int:
     from bridge.caffe2.conversion.net_source import net_of_file
+    from bridge.caffe2.core.net_picture import net_picture
     from bridge.caffe2.files.whole_file import encoded, write_whole
-    from bridge.caffe2.nets.net_picture import net_picture
     from bridge.shell.errors import UsageError, about
 
     if os.path.splitext(parsed.output)[1].lower() != ".svg":

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Caffe2's modules import from the bridge: in a process that asks for it, and for a script."""
 
+import importlib
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import bridge.caffe2
+from bridge.caffe2.install import _MODULES
 
 ROOT = Path(__file__).parents[2]
 
@@ -146,6 +150,14 @@ assert len([one for one in __import__("sys").meta_path if "_Caffe2" in type(one)
 """
     done = python("-c", code)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", [one for one, place in _MODULES.items() if place])
+def test_a_module_is_found_by_the_last_part_of_its_name(name: str) -> None:
+    if not name.startswith("caffe2.proto"):
+        last = name.rpartition(".")[2]
+        assert importlib.import_module(f"bridge.caffe2.{last}").__name__ == _MODULES[name]
+        assert getattr(bridge.caffe2, last).__name__ == _MODULES[name]
 
 
 def test_libraries_of_operators_that_are_not_files_are_passed_over(tmp_path: Path) -> None:

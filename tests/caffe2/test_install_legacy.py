@@ -64,7 +64,7 @@ assert "from the old one" in inspect.getsource(raises.fail)
 """)
     where = old / "caffe2" / "python" / "old_layers" / "fc.py"
     assert out.splitlines() == [
-        f"bridge.caffe2.nets.net a layer ['fc'] 3 {where}",
+        f"bridge.caffe2.core.net a layer ['fc'] 3 {where}",
         "raise ValueError('from the old one')",
     ]
     assert sorted(str(one) for one in old.parent.rglob("*")) == before, "nothing is written"

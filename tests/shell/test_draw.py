@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bridge.caffe2 import core
-from bridge.caffe2.nets.net_picture import net_picture
+from bridge.caffe2.core.net_picture import net_picture
 from bridge.shell.main import main
 
 PREDICTOR = str(Path(__file__).parents[1] / "golden" / "predictor.mdl")

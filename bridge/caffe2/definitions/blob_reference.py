@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.definitions import scopes
+from bridge.caffe2.definitions import scope
 from bridge.caffe2.definitions.operator_types import (
     RegisteredOperators,
     is_registered,
@@ -80,11 +80,11 @@ class BlobReference:
 
     def GetNameScope(self) -> str:
         """Return the part of the name up to and including its last slash."""
-        return self._name[: self._name.rfind(scopes.NAMESCOPE_SEPARATOR) + 1]
+        return self._name[: self._name.rfind(scope._NAMESCOPE_SEPARATOR) + 1]
 
     def GetUnscopedName(self) -> str:
         """Return the part of the name after its last slash."""
-        return self._name[self._name.rfind(scopes.NAMESCOPE_SEPARATOR) + 1 :]
+        return self._name[self._name.rfind(scope._NAMESCOPE_SEPARATOR) + 1 :]
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
         if op_type.startswith("__"):
@@ -131,7 +131,7 @@ def ScopedName(name: Any) -> Any:
     ...     core.ScopedName("w")
     'tower_0/w'
     """
-    return scopes.CurrentNameScope() + (
+    return scope.CurrentNameScope() + (
         name if isinstance(name, BlobReference) else _text(name, "ScopedName")
     )
 
@@ -174,7 +174,7 @@ def references(blobs: Any, net: Any = None, caller: str = "CreateOperator") -> l
         if isinstance(blob, BlobReference):
             refs.append(blob)
         elif isinstance(blob, (str, bytes)):
-            refs.append(BlobReference(scopes.CurrentNameScope() + _text(blob, caller), net))
+            refs.append(BlobReference(scope.CurrentNameScope() + _text(blob, caller), net))
         else:
             raise EnforceTypeError(
                 f"Input or output {number} must be a name or a BlobReference, not {blob!r} of type "

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, set_fields
-from bridge.caffe2.definitions import scopes
+from bridge.caffe2.definitions import scope
 from bridge.caffe2.definitions.arguments import MakeArgument
 from bridge.caffe2.definitions.blob_reference import references
 
@@ -74,7 +74,7 @@ def CreateOperator(
         set_fields(operator, caller, engine=engine)
     if debug_info is not None:
         set_fields(operator, caller, debug_info=debug_info)
-    device = scopes.CurrentDeviceScope() if device_option is None else device_option
+    device = scope.CurrentDeviceScope() if device_option is None else device_option
     if device is not None:
         operator.device_option.CopyFrom(as_message(device, "DeviceOption", caller))
     if "random_seed" in kwargs:

@@ -87,6 +87,11 @@ def is_registered(op_type: str, engine: str = "") -> bool:
     return classes_of(registry_key(op_type, engine)) is not None
 
 
+# Caffe2's own tests, its other modules, and scripts use these names.
+_REGISTERED_OPERATORS = RegisteredTypes()
+_GetRegisteredOperators = RegisteredOperators
+
+
 def IsOperator(op_type: str) -> bool:
     """Return whether an operator type is registered."""
     return is_registered(op_type)

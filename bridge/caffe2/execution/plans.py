@@ -40,7 +40,7 @@ def plan_of(plan_or_step: Any, caller: str) -> Any:
     Raises EnforceNotMet, also a TypeError or ValueError: it is neither.
     """
     if kind_of(message_in(plan_or_step)) == "ExecutionStep" and hasattr(plan_or_step, "Proto"):
-        from bridge.caffe2.nets.plan import Plan  # already loaded if there is a step
+        from bridge.caffe2.core.plan import Plan  # already loaded if there is a step
 
         return Plan(plan_or_step).Proto()
     plan = caffe2_pb2().PlanDef()

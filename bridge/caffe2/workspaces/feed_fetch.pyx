@@ -21,7 +21,7 @@ from bridge.exchange.torch_export cimport export_torch
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.names import name_of
 from bridge.caffe2.blobs.int8 import Int8Tensor
-from bridge.caffe2.definitions.scopes import open_device_scopes as _scopes
+from bridge.caffe2.definitions.scope import open_device_scopes as _scopes
 from bridge.caffe2.execution.blob_table import find_blob
 from bridge.caffe2.workspaces.current import current as _instance
 from bridge.caffe2.workspaces.named_blobs import feed_failure, feed_named, find_named

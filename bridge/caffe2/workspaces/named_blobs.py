@@ -14,7 +14,7 @@ from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.feed import feed, feed_error
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.blobs.put_by_type import is_array
-from bridge.caffe2.definitions.scopes import CurrentDeviceScope, open_device_scopes
+from bridge.caffe2.definitions.scope import CurrentDeviceScope, open_device_scopes
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob, put_new
 from bridge.caffe2.workspaces.current import current
 

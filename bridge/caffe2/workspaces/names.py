@@ -19,7 +19,7 @@ from __future__ import annotations
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
 from bridge.caffe2.base.messages import kind_of, message_in, wire_bytes
 from bridge.caffe2.base.names import name_of
-from bridge.caffe2.definitions.scopes import CurrentNameScope
+from bridge.caffe2.definitions.scope import CurrentNameScope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

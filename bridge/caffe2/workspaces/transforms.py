@@ -46,7 +46,7 @@ def ApplyTransform(transform_key: Any, net: Any) -> Any:
 
     Raises EnforceNotMet: there is no such transform.
     """
-    from bridge.caffe2.nets.transforms import REGISTERED_TRANSFORMS
+    from bridge.caffe2.core.net_transforms import REGISTERED_TRANSFORMS
 
     caller = "ApplyTransform"
     name = transform_key.decode() if isinstance(transform_key, bytes) else str(transform_key)
@@ -95,7 +95,7 @@ def _transformed(transform: Callable[[Any], None], net: Any, caller: str) -> Any
 
 def transform_exists(name: str, of_workspace: bool = False) -> bool:
     """Return whether `transform_bytes` knows a transform, of nets or of nets and their blobs."""
-    from bridge.caffe2.nets.transforms import GRAPH_TRANSFORMS
+    from bridge.caffe2.core.net_transforms import GRAPH_TRANSFORMS
 
     return name in (_OF_WORKSPACE if of_workspace else GRAPH_TRANSFORMS)
 
@@ -105,7 +105,7 @@ def transform_bytes(name: str, net: bytes) -> bytes:
 
     Raises EnforceNotMet: there is no such transform.
     """
-    from bridge.caffe2.nets.transforms import GRAPH_TRANSFORMS
+    from bridge.caffe2.core.net_transforms import GRAPH_TRANSFORMS
 
     transform = GRAPH_TRANSFORMS.get(name) or _OF_WORKSPACE.get(name)
     if transform is None:
@@ -121,7 +121,7 @@ def _fuse_conv_bn(net: Any) -> None:
 
     The new filter and bias are new blobs of the current workspace, as others may use the old ones.
     """
-    from bridge.caffe2.nets.transforms import only_reader
+    from bridge.caffe2.core.net_transforms import only_reader
 
     for position, conv in enumerate(net.op):
         if conv.type != "Conv":
@@ -142,7 +142,7 @@ def optimize_for_mkldnn(net: Any) -> None:
     Follows fuseConvBNAndAffCh, caffe2/opt/optimize_ideep.cc, PyTorch 1.8.1; the filter and bias are
     new blobs as with FuseConvBN. Other operators stay: fused ones would compute the same.
     """
-    from bridge.caffe2.nets.transforms import only_reader
+    from bridge.caffe2.core.net_transforms import only_reader
 
     devices = (caffe2_pb2().MKLDNN, caffe2_pb2().IDEEP)
     for position, conv in enumerate(net.op):
@@ -161,7 +161,7 @@ def optimize_for_mkldnn(net: Any) -> None:
 
 def _fuse_norm(net: Any, conv: Any, norm: Any) -> None:
     """Replace the filter and bias of a convolution by those that include a normalization."""
-    from bridge.caffe2.nets.transforms import new_blob_name
+    from bridge.caffe2.core.net_transforms import new_blob_name
 
     factor, shift, *moments = (FetchTorch(name) for name in list(norm.input)[1:5])
     mean: Any = 0.0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `bridge.caffe2.definitions`; the modules whose tests have another name::
 
-- blob_reference, create_operator, python_functions, scopes: test_refusals,
+- blob_reference, create_operator, python_functions, scope: test_refusals,
   conformance/test_workspace_replay
 - operator_types: caffe2/execution/test_registry
 - ssa: conformance/test_workspace_replay

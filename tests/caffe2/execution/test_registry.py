@@ -73,7 +73,7 @@ import sys
 import bridge
 assert "bridge.caffe2.workspaces" not in sys.modules
 import bridge.caffe2.workspace
-slow = ("bridge.caffe2.operators", "bridge.caffe2.nets", "google.protobuf", "torch", "logging")
+slow = ("bridge.caffe2.operators", "bridge.caffe2.core.net", "google.protobuf", "torch", "logging")
 assert not [name for name in sys.modules if name.startswith(slow)]
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=300)
@@ -82,8 +82,8 @@ assert not [name for name in sys.modules if name.startswith(slow)]
 def test_nets_are_made_without_what_runs_them() -> None:
     code = """
 import sys
-import bridge.caffe2.nets.device_copies, bridge.caffe2.nets.plan
-import bridge.caffe2.nets.predictor_net
+import bridge.caffe2.core.device_copies, bridge.caffe2.core.plan
+import bridge.caffe2.modeling.predictor_net
 assert not [name for name in sys.modules if name.startswith("bridge.caffe2.execution")]
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=300)

@@ -8,6 +8,6 @@
 - meta_inference: test_shape_inference
 - names: test_named_blobs
 - random_inputs: caffe2/execution/test_engines
-- records: caffe2/test_schema
+- record_blobs: caffe2/schema/test_columns
 - shape_rules: test_shape_inference
 """

@@ -14,8 +14,8 @@ import pytest
 
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import brew, core, model_helper, optimizer, workspace
-from bridge.caffe2.initializers import PseudoFP16Initializer
-from bridge.caffe2.optimizer_context import UseOptimizer
+from bridge.caffe2.modeling.initializers import PseudoFP16Initializer
+from bridge.caffe2.modeling.modifier_context import UseOptimizer
 from tests.conformance.optimizers.scenario import QUESTIONS, answer
 
 MODULES = SimpleNamespace(

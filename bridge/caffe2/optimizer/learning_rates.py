@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What multiplies all learning rates of a model: clipping by norm, and a rate set from outside.
+
+Follows caffe2/python/optimizer.py, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from bridge.c10.errors import EnforceAssertionError
+from bridge.caffe2.core.blob_devices import InferBlobDevices
+from bridge.caffe2.definitions import scope
+from bridge.caffe2.definitions.create_operator import DeviceOption
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
+from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+__all__ = [
+    "LEARNING_RATE_INJECTION",
+    "devices_of_blobs",
+    "get_lr_injection",
+    "get_param_device",
+    "injected_rate",
+    "norm_ratio",
+    "set_lr_injection",
+]
+
+# The blob that all learning rates are multiplied by, of models with allow_lr_injection=True.
+LEARNING_RATE_INJECTION = "lr_injection"
+
+
+def devices_of_blobs(model: Any) -> dict[str, Any]:
+    """Return the DeviceOption of each blob of a model that an operator reads or writes."""
+    return {**InferBlobDevices(model.net), **InferBlobDevices(model.param_init_net)}
+
+
+def get_param_device(
+    param_name: str,
+    grad: Any,
+    param_to_device: dict[str, Any] | None = None,
+    default_device: Any = None,
+) -> Any:
+    """Return the device of a parameter, or that of its gradient, or `default_device`.
+
+    param_to_device: DeviceOptions by blob name. Raises EnforceNotMet, also an AssertionError: it
+    has neither, and there is no default.
+    """
+    devices = param_to_device or {}
+    names = [param_name]
+    names += [grad.values, grad.indices] if isinstance(grad, GradientSlice) else [grad]
+    device = next((devices[str(name)] for name in names if str(name) in devices), default_device)
+    if device is None:
+        raise EnforceAssertionError(
+            f"Cannot infer device for {param_name}: no op creates it", "get_param_device"
+        )
+    return device
+
+
+def get_lr_injection() -> Any:
+    """Return what learning rates are multiplied by: an array of (1,).
+
+    The optimizer was built with allow_lr_injection=True, and ``param_init_net`` has run.
+    """
+    return FetchBlob(LEARNING_RATE_INJECTION)
+
+
+def set_lr_injection(lr_injection_value: float) -> None:
+    """Set what learning rates are multiplied by, if built with allow_lr_injection=True."""
+    import numpy as np
+
+    FeedBlob(LEARNING_RATE_INJECTION, np.array([float(lr_injection_value)], np.float32))
+
+
+def injected_rate(model: Any, multiplier: Any) -> Any:
+    """Return a multiplier of learning rates that `set_lr_injection` sets, times `multiplier`.
+
+    multiplier: a blob, or None.
+    """
+    if model.net.BlobIsDefined(LEARNING_RATE_INJECTION):
+        injected = LEARNING_RATE_INJECTION
+    else:
+        injected = model.param_init_net.ConstantFill(
+            [], LEARNING_RATE_INJECTION, shape=[1], value=1.0
+        )
+    if multiplier is None:
+        return injected
+    return model.net.Mul([multiplier, injected], "lr_multiplier", broadcast=1)
+
+
+def norm_ratio(
+    model: Any,
+    params: Sequence[Any],
+    name_scope: str,
+    param_to_device: dict[str, Any],
+    max_gradient_norm: float,
+) -> Any:
+    """Add operators that compute ``limit / max(norm, limit)``; return a reference to the result.
+
+    The norm is that of the gradients of all `params`, ParameterInfos, together. name_scope: that of
+    the blobs. param_to_device: the DeviceOptions of blobs.
+    """
+    net = model.net
+    squares = []
+    with scope.NameScope(name_scope):
+        for number, info in enumerate(params):
+            grad = info.grad.values if isinstance(info.grad, GradientSlice) else info.grad
+            with scope.DeviceScope(get_param_device(str(info.blob), info.grad, param_to_device)):
+                total = net.SumSqrElements(grad, f"grad_{number}_squared_sum")
+                squares.append(net.EnsureCPUOutput(total))
+        with scope.DeviceScope(DeviceOption(0)):
+            squared_norm = net.Sum(squares, "grad_squared_full_sum")
+            norm = net.Pow(squared_norm, "global_norm", exponent=0.5)
+            clip = model.param_init_net.ConstantFill(
+                [], "clip_norm", shape=[], value=float(max_gradient_norm)
+            )
+            largest = net.Max([norm, clip], "max_norm")
+            return net.Div([clip, largest], "norm_ratio")
