@@ -11,8 +11,8 @@ from bridge.c10.slots cimport c_getter, c_method
 cdef struct TorchC:
     PyTypeObject* tensor_type
     PyTypeObject* parameter_type
-    DLPackExchangeAPI* dlpack       # NULL: before torch 2.10, or is_neg … are not in C
-    c_method is_neg
+    DLPackExchangeAPI* dlpack       # NULL: before torch 2.10, or is_neg is
+    c_method is_neg                 # NULL: it, is_conj or requires_grad is not in C
     c_method is_conj
     c_getter requires_grad
     void* requires_grad_closure

@@ -76,7 +76,9 @@ cdef int _look_up(object module) except -1:
     torch_c.address = noargs_function(<PyObject*>address)
     torch_c.requires_grad = getter_function(
         <PyObject*>requires_grad, &torch_c.requires_grad_closure)
-    if torch_c.is_neg != NULL and torch_c.is_conj != NULL and torch_c.requires_grad != NULL:
+    if torch_c.is_conj == NULL or torch_c.requires_grad == NULL:
+        torch_c.is_neg = NULL
+    if torch_c.is_neg != NULL:
         torch_c.dlpack = _exchange_table(capsule)
     torch = module
     _forward_mode = vars(module.autograd.forward_ad)

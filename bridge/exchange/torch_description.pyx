@@ -3,52 +3,57 @@
 """What a torch.Tensor is at this moment: its sizes, strides, type, address and lazy bits."""
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport uintptr_t
 
 from bridge.c10.device cimport Device, as_device
+from bridge.c10.dims cimport Dims, new_dims
 from bridge.c10.python_api cimport owned, take_pending
 from bridge.c10.type_meta cimport TypeMeta, as_type
-from bridge.dlpack.abi cimport DLTensor
+from bridge.dlpack.abi cimport DL_CPU, DLTensor
 from bridge.exchange.torch_api cimport is_plain, torch, torch_c
 
 
-cdef bint described(object tensor, DLTensor* description, int64_t* room) except -1:
-    """Fill `description`, which borrows from a torch.Tensor; return False if it has no memory.
+cdef object described(object tensor, DLTensor* description):
+    """Fill `description`, which borrows from a torch.Tensor; return what keeps sizes and strides.
 
-    `room`, of ROOM, has the sizes and strides before torch 2.10, which has no exchange table.
+    That is the tensor, or what was made for it before torch 2.10, which has no exchange table.
+    None: the tensor has no memory.
     """
     if torch_c.dlpack == NULL:
-        return _by_attributes(tensor, description, room)
+        if is_plain(tensor):
+            return _by_attributes(tensor, description)
+        with torch._C.DisableTorchFunctionSubclass():
+            return _by_attributes(tensor, description)
     if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, description) == 0:
-        return True
+        return tensor
     take_pending()
-    return False
+    return None
 
 
-cdef bint _by_attributes(object tensor, DLTensor* out, int64_t* room) except -1:
+cdef Dims _by_attributes(object tensor, DLTensor* out):
     """Do as `described`, by what Python sees of the tensor."""
     cdef TypeMeta dtype
     cdef Device device
+    cdef Dims kept
     cdef int i
-    with torch._C.DisableTorchFunctionSubclass():
-        try:
-            address = tensor.data_ptr()
-            sizes, strides = tensor.shape, tensor.stride()
-            dtype = as_type(tensor.dtype)
-            device = as_device(tensor.device)
-        except (RuntimeError, TypeError, ValueError):
-            return False        # no storage, or a type or device that DLPack lacks
-    if len(sizes) > ROOM // 2 or tensor.is_quantized:
-        return False
-    out.data = <void*><uintptr_t>address
-    out.device.device_type = device.c_type
-    out.device.device_id = max(device.c_index, 0)
+    try:
+        # A tensor without a storage has no address, a nested one no sizes.
+        address = tensor.data_ptr()
+        sizes, strides = tensor.shape, tensor.stride()
+        dtype = as_type(tensor.dtype)
+        device = None if tensor.is_cpu else as_device(tensor.device)
+    except (RuntimeError, TypeError, ValueError):
+        return None         # or a type or device that DLPack lacks
     out.ndim = len(sizes)
+    kept = new_dims(2 * out.ndim)
+    out.data = <void*><uintptr_t>address
+    out.device.device_type = DL_CPU if device is None else device.c_type
+    out.device.device_id = 0 if device is None else max(device.c_index, 0)
     out.dtype = dtype.c_dlpack
-    out.shape, out.strides, out.byte_offset = room, room + out.ndim, 0
+    out.shape, out.strides, out.byte_offset = kept.data, kept.data + out.ndim, 0
     for i in range(out.ndim):
         out.shape[i], out.strides[i] = sizes[i], strides[i]
-    return True
+    return kept
 
 
 cdef bint has_lazy_bit(object tensor, bint is_complex) except -1:

@@ -31,7 +31,7 @@ from bridge.c10.tensor_impl cimport (
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10.views cimport alias
 from bridge.dlpack.abi cimport DL_CPU
-from bridge.exchange.torch_api cimport load_torch, torch_c, torch_type
+from bridge.exchange.torch_api cimport load_torch, torch_type
 from bridge.exchange.torch_storage cimport torch_owner
 from bridge.exchange.torch_views cimport alias_of, is_same_tensor, taken_by_torch, torch_view
 
@@ -95,7 +95,7 @@ cpdef object resized_operand(TensorImpl impl):
     Memory of the bridge's own on a device is a torch storage, which torch would give other memory
     and leave the tensor with none. So it goes out as memory from outside, which torch cannot grow.
     """
-    if torch_c.dlpack == NULL or device_type_of(impl) == DL_CPU \
+    if device_type_of(impl) == DL_CPU \
             or storage_flags(impl) & (EXTERNAL | READONLY) or impl.c_numel == 0 \
             or has_negative_strides(impl):
         return torch_operand(impl)
@@ -117,7 +117,7 @@ cdef object _new_tensor(TensorImpl impl, object copy, bint writable, bint inside
     fitting = fit_for_torch(impl, copy, writable)
     if fitting is not impl:
         return export_torch(fitting)
-    if once and torch_c.dlpack != NULL and device_type_of(impl) == DL_CPU \
+    if once and device_type_of(impl) == DL_CPU \
             and torch_owner(storage_of(impl)) is None:
         return taken_by_torch(impl)
     tensor = torch_view(impl, True)

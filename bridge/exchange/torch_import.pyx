@@ -37,7 +37,7 @@ from bridge.c10.type_meta cimport TypeMeta, as_type, from_dlpack_type
 from bridge.dlpack.abi cimport DL_BOOL, DL_COMPLEX, DL_INT, DL_UINT, DLDataType, DLTensor
 from bridge.exchange.dlpack_import cimport adopt
 from bridge.exchange.torch_api cimport has_tangent, load_torch, torch, torch_c
-from bridge.exchange.torch_description cimport ROOM, described
+from bridge.exchange.torch_description cimport described
 from bridge.exchange.torch_storage cimport check_borrowed, lead_of_lent, retain_borrowed
 
 from bridge.c10.reports import ASKED as _ASKED
@@ -70,6 +70,7 @@ cdef TensorImpl import_torch(object tensor, object copy):
     What needs a closer look goes to `import_any_torch`, which copies or, if `copy` is False,
     refuses.
     """
+    cdef object _kept
     cdef DLTensor now
     cdef TensorImpl impl
     cdef Storage storage
@@ -78,8 +79,9 @@ cdef TensorImpl import_torch(object tensor, object copy):
     cdef PyObject* last
     cdef int64_t low, high
     if torch_c.dlpack == NULL:
-        return import_any_torch(tensor, copy)
-    if torch_c.dlpack.dltensor_from_py_object_no_sync(t, &now) != 0:
+        if torch_c.is_neg == NULL or (_kept := described(tensor, &now)) is None:
+            return import_any_torch(tensor, copy)   # says why
+    elif torch_c.dlpack.dltensor_from_py_object_no_sync(t, &now) != 0:
         _refuse(tensor, take_pending())
     if _is_true(torch_c.is_neg(t, NULL)):
         return import_any_torch(tensor, copy)
@@ -91,7 +93,7 @@ cdef TensorImpl import_torch(object tensor, object copy):
             _refuse_tangent()
         if now.dtype.code == DL_COMPLEX and _is_true(torch_c.is_conj(t, NULL)):
             return import_any_torch(tensor, copy)
-    elif now.dtype.bits == 8 and now.dtype.code != DL_BOOL \
+    elif now.dtype.bits <= 8 and now.dtype.code != DL_BOOL \
             and tensor.dtype is not torch.uint8 and tensor.dtype is not torch.int8:
         return import_any_torch(tensor, copy)
     if <uintptr_t>now.data < NO_MEMORY:
@@ -216,10 +218,10 @@ cdef TensorImpl _resolved(object tensor, object copy):
 
 cdef TensorImpl _described(object tensor, object copy):
     """Return the TensorImpl of a tensor that has memory."""
-    cdef int64_t[ROOM] room
+    cdef object _kept
     cdef DLTensor now
     if torch_c.dlpack == NULL:
-        if not described(tensor, &now, room):
+        if (_kept := described(tensor, &now)) is None:
             _refuse(tensor, None)
     elif torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, &now) != 0:
         _refuse(tensor, take_pending())

@@ -14,8 +14,10 @@ import torch
 from bridge.exchange.refusal import reason_of
 
 __all__ = [
+    "UNDEFINED",
     "is_without_memory",
     "is_one_block",
+    "is_undefined",
     "exceeds_storage",
     "require_initialised",
     "require_whole_bytes",
@@ -25,6 +27,7 @@ __all__ = [
 ]
 
 
+UNDEFINED = "The tensor is undefined: it has no type, device or memory."
 _BITS = "torch's {dtype} is bits without a meaning, which DLPack lacks. Use view(torch.uint8)."
 
 
@@ -40,10 +43,20 @@ def is_placeholder(tensor: Any) -> bool:
     )
 
 
+def is_undefined(tensor: Any) -> bool:
+    """Return whether nothing is left of it: the collector cleared a cycle that it was in."""
+    try:
+        tensor.device  # noqa: B018
+    except RuntimeError:
+        return True
+    return False
+
+
 def is_one_block(tensor: Any) -> bool:
     """Return whether sizes and strides describe its elements, in one block of memory."""
     return not (
-        is_placeholder(tensor)
+        is_undefined(tensor)
+        or is_placeholder(tensor)
         or tensor.is_nested
         or tensor.layout != torch.strided
         or tensor.device.type == "meta"
@@ -142,6 +155,8 @@ def why_not(tensor: Any, error: BaseException | None) -> str:
     if reason is not None:
         return reason
     with torch._C.DisableTorchFunctionSubclass():
+        if is_undefined(tensor):
+            return UNDEFINED
         if tensor.is_nested:
             return "A nested tensor consists of several tensors; exchange each of tensor.unbind()."
         if tensor.layout != torch.strided:

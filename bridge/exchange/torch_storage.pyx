@@ -35,7 +35,7 @@ from bridge.c10.storage cimport (
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport DLDataType, DLTensor
 from bridge.exchange.torch_api cimport address_of, is_resizable, torch, torch_type, untyped_storage
-from bridge.exchange.torch_description cimport ROOM, described
+from bridge.exchange.torch_description cimport described
 
 from bridge.c10.errors import EnforceBufferError
 
@@ -84,12 +84,12 @@ cdef int _check_owned(Storage storage, object owner) except -1:
 
 cdef int _require_in_place(Storage storage, object owner) except -1:
     """Raise EnforceBufferError unless the tensor `owner` has the memory and the type still."""
-    cdef int64_t[ROOM] room
+    cdef object _kept
     cdef int64_t numel = 1
     cdef DLTensor now
     cdef TypeMeta dtype
     cdef int i
-    if not described(owner, &now, room):
+    if (_kept := described(owner, &now)) is None:
         raise EnforceBufferError(
             "The torch tensor that this memory came from has no memory any more.", "Storage")
     if <char*>now.data != begin_of(storage):

@@ -30,6 +30,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcmp
 
 from bridge.c10.allocator cimport DataPtr
+from bridge.c10.layout cimport extent
 from bridge.c10.python_api cimport Py_TYPE, owned, pointer, take_pending
 from bridge.c10.storage cimport (
     BORROWED,
@@ -48,6 +49,7 @@ from bridge.dlpack.abi cimport (
     DL_CUDA_MANAGED,
     DL_ROCM_HOST,
     DLDataType,
+    DLManagedTensor,
     DLManagedTensorVersioned,
     DLTensor,
 )
@@ -62,7 +64,7 @@ from bridge.exchange.torch_api cimport (
     torch_type,
     untyped_storage,
 )
-from bridge.exchange.torch_description cimport ROOM, described, has_lazy_bit
+from bridge.exchange.torch_description cimport described, has_lazy_bit
 from bridge.exchange.torch_storage cimport torch_owner
 
 from bridge.exchange.torch_devices import lacks_memory, require_torch_device
@@ -75,13 +77,13 @@ cdef bint is_same_tensor(TensorImpl impl, object tensor) except -1:
 
     Its owner may have resized it, or given it other memory, another type or a lazy bit.
     """
-    cdef int64_t[ROOM] room
+    cdef object _kept
     cdef DLTensor now
     cdef int i
     impl = seen(impl)
     if Py_TYPE(tensor) != torch_type() and hasattr(tensor, "_is_read_only"):
         tensor = getattr(tensor, "_plain")      # see bridge.readonly_torch
-    if not described(tensor, &now, room):
+    if (_kept := described(tensor, &now)) is None:
         return False            # whatever it is, that tensor has no memory now
     if now.ndim != impl.ndim or memcmp(
             &now.dtype, &impl.c_dtype.c_dlpack, sizeof(DLDataType)) != 0:
@@ -165,12 +167,12 @@ class _NotAView(Exception):
 
 cdef object _view(TensorImpl impl, object base, object dtype, uintptr_t address):
     """Return a plain torch.Tensor of sizes, strides and type of `impl` at `address`."""
-    cdef int64_t[ROOM] room
+    cdef object _kept
     cdef int64_t itemsize = impl.c_dtype.itemsize
     cdef int64_t offset
     cdef DLTensor now
     sizes, strides = _tuple(impl.c_sizes, impl.ndim), _tuple(impl.c_strides(), impl.ndim)
-    if is_plain(base) and described(base, &now, room) and memcmp(
+    if is_plain(base) and (_kept := described(base, &now)) is not None and memcmp(
             &now.dtype, &impl.c_dtype.c_dlpack, sizeof(DLDataType)) == 0 \
             and not has_lazy_bit(base, now.dtype.code == DL_COMPLEX) and not base.is_inference():
         offset = <int64_t>(address - <uintptr_t>now.data)
@@ -281,11 +283,9 @@ cdef object _made(Storage storage, object owner, TensorImpl impl):
     if isinstance(owner, torch.UntypedStorage):
         dtype = _byte if len(owner) % itemsize else impl.c_dtype
         return torch.empty(0, dtype=dtype.torch, device=owner.device).set_(owner)
-    if torch_c.dlpack != NULL and impl.flags & CONTIGUOUS and impl.offset == 0 \
-            and impl.c_numel * itemsize == nbytes:
+    if impl.flags & CONTIGUOUS and impl.offset == 0 and impl.c_numel * itemsize == nbytes:
         return taken_by_torch(impl)
-    # before torch 2.10 a capsule carries fewer types
-    dtype = _byte if nbytes % itemsize or torch_c.dlpack == NULL else impl.c_dtype
+    dtype = _byte if nbytes % itemsize else impl.c_dtype
     n = nbytes // dtype.itemsize
     whole = new_impl(storage, dtype)
     whole.set_contiguous(&n, 1, n)
@@ -298,8 +298,7 @@ cdef object taken_by_torch(TensorImpl impl):
     cdef bint accepted
     cdef void* out = NULL
     if torch_c.dlpack == NULL:
-        # Before torch 2.10. Read-only memory gets here only if the caller said writable=True.
-        return torch.utils.dlpack.from_dlpack(new_capsule(export_legacy(impl, True), False))
+        return _taken_as_bytes(impl)
     managed = export_versioned(impl, 0, HELD)
     managed.dl_tensor.device.device_type = _torch_device_type(
         managed.dl_tensor.device.device_type)
@@ -308,14 +307,49 @@ cdef object taken_by_torch(TensorImpl impl):
     if not release_versioned(managed, accepted) and not accepted:
         call_deleter(managed, True)
     if not accepted:
-        error = take_pending()
-        if lacks_memory(error):
-            raise MemoryError(f"torch has no memory for a tensor: {error}") from error
-        reason = str(error).partition("\n")[0]      # the others are frames of C++
-        raise BufferError(
-            f"torch does not take a tensor of {impl.dtype()} on {impl.device()}: {reason}. "
-            "Convert it first, as with bridge.asarray(x, dtype='float32').") from error
+        _raise_refused(impl, take_pending())
     return owned(<PyObject*>out)
+
+
+cdef int _raise_refused(TensorImpl impl, object error) except -1:
+    if lacks_memory(error):
+        raise MemoryError(f"torch has no memory for a tensor: {error}") from error
+    reason = str(error).partition("\n")[0]      # the others are frames of C++
+    raise BufferError(
+        f"torch does not take a tensor of {impl.dtype()} on {impl.device()}: {reason}. "
+        "Convert it first, as with bridge.asarray(x, dtype='float32').") from error
+
+
+cdef object _taken_as_bytes(TensorImpl impl):
+    """Do as `taken_by_torch` before torch 2.10, whose capsules carry fewer types than it has."""
+    cdef DLManagedTensor* managed
+    cdef TensorImpl whole
+    cdef int64_t itemsize, n, low = 0, high
+    impl = seen(impl)
+    itemsize = impl.c_dtype.itemsize
+    if impl.c_dtype.torch is None:
+        _raise_refused(impl, TypeError(f"torch {torch.__version__} has no such type"))
+    high = impl.c_numel - 1
+    if impl.c_numel:
+        extent(impl.c_sizes, impl.c_strides(), impl.ndim, &low, &high)
+    n = (high + 1) * itemsize
+    whole = new_impl(impl.storage, _byte)
+    whole.set_contiguous(&n, 1, n)
+    whole.offset = impl.offset * itemsize
+    # Read-only memory gets here only if the caller said writable=True.
+    managed = export_legacy(whole, True)
+    managed.dl_tensor.device.device_type = _torch_device_type(
+        managed.dl_tensor.device.device_type)
+    capsule = new_capsule(managed, False)
+    try:
+        base = torch.utils.dlpack.from_dlpack(capsule)
+    except Exception as error:
+        _raise_refused(impl, error)
+    untyped = untyped_storage(base)
+    sizes, strides = _tuple(impl.c_sizes, impl.ndim), _tuple(impl.c_strides(), impl.ndim)
+    with torch.utils._python_dispatch._disable_current_modes(), torch._C.DisableTorchFunction(), \
+            torch._C._DisableFuncTorch(), torch.inference_mode(False):
+        return _set(untyped, impl.c_dtype.torch, 0, sizes, strides)
 
 
 cdef int _torch_device_type(int device_type) noexcept:

@@ -12,6 +12,7 @@ In ``audit()`` and ``no_copy()`` nothing is replaced.
 
 from __future__ import annotations
 
+import inspect
 import os
 
 import numpy
@@ -221,6 +222,8 @@ def _outside_of_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+# torch 2.7
+_HAS_REASONS = "reason" in inspect.signature(torch.compiler.disable).parameters
 # What the functions of `bridge` consist of.
 _NOT_TRACED = (
     *("bridge.c10", "bridge.exchange", "bridge.libraries", "bridge.see"),
@@ -234,9 +237,9 @@ def register() -> None:
     global _outside, _one_graph
     from torch._dynamo import trace_rules
 
-    _outside = torch.compiler.disable(  # type: ignore[no-untyped-call]
-        _call, reason="the bridge's functions are traced for torch's tensors only"
-    )
+    why = "the bridge's functions are traced for torch's tensors only"
+    reasons = {"reason": why} if _HAS_REASONS else {}
+    _outside = torch.compiler.disable(_call, **reasons)  # type: ignore[no-untyped-call]
     _one_graph = torch.compiler.assume_constant_result(_is_one_graph)  # type: ignore[no-untyped-call]
     pairs: list[tuple[Any, Any]] = [
         (to_torch, _to_torch),
@@ -255,7 +258,8 @@ def register() -> None:
     for package in _NOT_TRACED:
         trace_rules.add(package)
     # ``x.dtype`` of an argument, which guards compare
-    torch.utils._pytree.register_constant(TypeMeta)
+    if _HAS_REASONS:
+        torch.utils._pytree.register_constant(TypeMeta)
     _let_tensors_leave()
     _answer_for_the_class()
     _refuse_strangers()

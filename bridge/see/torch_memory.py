@@ -11,7 +11,13 @@ from typing import Any
 
 import torch
 
-from bridge.exchange.torch_state import is_one_block, is_placeholder, why_not_subclass
+from bridge.exchange.torch_state import (
+    UNDEFINED,
+    is_one_block,
+    is_placeholder,
+    is_undefined,
+    why_not_subclass,
+)
 from bridge.see.tensor_memory import Block, TensorMemory, address_space, byte_range
 
 __all__ = ["torch_byte_range", "torch_memory", "torch_sizes"]
@@ -40,6 +46,9 @@ def torch_memory(tensor: Any) -> TensorMemory:
     memory.chain = [link]
     memory.owner = link["kind"]
     with torch._C.DisableTorchFunctionSubclass():
+        if is_undefined(tensor):
+            memory.note = UNDEFINED
+            return memory
         memory.dtype = link["dtype"] = str(tensor.dtype).partition(".")[2]
         memory.itemsize = tensor.dtype.itemsize
         memory.device = _device_name(tensor.device)

@@ -14,6 +14,7 @@ import torch
 import bridge
 from bridge import at, caffe2
 from tests.helpers.isolate import isolated
+from tests.helpers.undefined_tensor import undefined_tensor
 
 
 def nested() -> torch.Tensor:
@@ -272,3 +273,10 @@ def test_views_of_freed_storages_are_refused_at_once() -> None:
         for entry in ENTRIES.values():
             with pytest.raises(BufferError, match="freed or resized"):
                 entry(view)
+
+
+@isolated
+def test_tensors_of_which_the_collector_left_nothing_are_refused() -> None:
+    for copy in (None, False, True):
+        with pytest.raises(BufferError, match="undefined"):
+            bridge.from_dlpack(undefined_tensor(), copy=copy)

@@ -14,6 +14,7 @@ import bridge
 from bridge import at, caffe2
 from bridge.caffe2 import workspace
 from tests.helpers import alone
+from tests.helpers.undefined_tensor import undefined_tensor
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
@@ -325,6 +326,12 @@ def test_what_hands_out_copies_has_sizes_and_type() -> None:
     found = bridge.explain(Copies())
     assert (found.sizes, found.dtype, found.nbytes) == ([2, 3], "float32", 24)
     assert found.address is None and "new memory" in str(found.note)
+
+
+def test_an_undefined_torch_tensor_that_is_alive() -> None:
+    t, left = torch.ones(4), undefined_tensor()
+    assert "undefined" in explained(left)["note"]
+    assert any("torch.Tensor" in one for one in explained(bridge.from_dlpack(t))["shared_by"])
 
 
 def test_a_paddle_tensor_that_requires_grad() -> None:

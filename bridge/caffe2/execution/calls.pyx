@@ -5,11 +5,10 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
-from libc.stdint cimport int64_t
 
 from bridge.dlpack.abi cimport DLTensor
 from bridge.exchange.torch_api cimport torch_type
-from bridge.exchange.torch_description cimport ROOM, described
+from bridge.exchange.torch_description cimport described
 
 cdef extern from "Python.h":
     object PyObject_Call(object function, object arguments, PyObject* keywords)
@@ -29,10 +28,10 @@ cdef class Memory:
 cdef Memory memory_of(object tensor):
     """Return the memory of a row-major tensor; None if torch does not say where it is."""
     cdef Memory memory = Memory.__new__(Memory)
-    cdef int64_t[ROOM] room
+    cdef object _kept
     cdef DLTensor now
     cdef int i
-    if not described(tensor, &now, room):
+    if (_kept := described(tensor, &now)) is None:
         return None
     memory.data = now.data
     memory.numel = 1

@@ -27,7 +27,7 @@ from bridge.caffe2.execution.torch_state cimport is_neutral, is_observed_now
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DLDataType, DLTensor
 from bridge.exchange.torch_api cimport address_of, is_plain, torch_c, untyped_storage
-from bridge.exchange.torch_description cimport ROOM, described
+from bridge.exchange.torch_description cimport described
 from bridge.exchange.torch_import cimport import_torch
 
 cdef object _empty_like = None
@@ -81,12 +81,12 @@ cdef class NetProgram:
 
         with_grad: whether torch records gradients.
         """
-        cdef int64_t[ROOM] room
+        cdef object _kept
         cdef DLTensor now
         cdef Layout layout = given.layout
         cdef int64_t step = 1
         cdef int i
-        if not is_plain(tensor) or not described(tensor, &now, room):
+        if not is_plain(tensor) or (_kept := described(tensor, &now)) is None:
             return False
         if now.ndim != layout.ndim or now.device.device_type != DL_CPU or now.data == NULL \
                 or memcmp(&now.dtype, &layout.dtype.c_dlpack, sizeof(DLDataType)) != 0:
@@ -187,9 +187,8 @@ cdef object _outputs(
 
 cdef void* address(object tensor) except? NULL:
     """Return the address of the elements of a torch tensor."""
-    cdef int64_t[ROOM] room
     cdef DLTensor now
-    return now.data if described(tensor, &now, room) else NULL
+    return now.data if described(tensor, &now) is not None else NULL
 
 
 cdef int _check(list values, tuple checked) except -1:

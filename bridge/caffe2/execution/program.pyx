@@ -48,7 +48,7 @@ from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 from bridge.c10.python_api cimport owned
 from bridge.dlpack.abi cimport DL_CPU, DLDataType, DLTensor
 from bridge.exchange.torch_api cimport torch_c
-from bridge.exchange.torch_description cimport ROOM, described
+from bridge.exchange.torch_description cimport described
 from bridge.exchange.torch_export cimport torch_operand
 
 cdef class Layout:
@@ -83,11 +83,11 @@ cdef bint has_layout(object tensor, Layout layout) except -1:
 
     Kernels rely on it: they have the sizes of the recording, and addresses.
     """
-    cdef int64_t[ROOM] room
+    cdef object _kept
     cdef DLTensor now
     cdef int64_t step = 1
     cdef int i
-    if not described(tensor, &now, room):
+    if (_kept := described(tensor, &now)) is None:
         return False
     if now.ndim != layout.ndim \
             or memcmp(&now.dtype, &layout.dtype.c_dlpack, sizeof(DLDataType)) != 0:

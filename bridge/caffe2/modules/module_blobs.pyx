@@ -13,7 +13,7 @@ from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.tensor.tensor cimport wrap
 from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DLDataType, DLTensor
 from bridge.exchange.torch_api cimport torch_c, torch_type
-from bridge.exchange.torch_description cimport ROOM, described
+from bridge.exchange.torch_description cimport described
 from bridge.exchange.torch_export cimport export_torch
 from bridge.exchange.torch_import cimport import_torch
 
@@ -98,14 +98,14 @@ cdef bint _is_plain(object tensor, bint with_grad) except -1:
 
 cdef bint _has_memory_of(object tensor, TensorImpl impl, bint may_be_negated) except -1:
     """Return whether `impl` is row-major and has the memory, type and sizes of a tensor."""
-    cdef int64_t[ROOM] room
+    cdef object _kept
     cdef DLTensor now
     cdef int64_t step = 1
     cdef bint is_single = True
     cdef int i
     if not impl.flags & CONTIGUOUS:
         return False
-    if not described(tensor, &now, room):
+    if (_kept := described(tensor, &now)) is None:
         return False
     if <char*>now.data != impl.storage.data or now.ndim != impl.ndim \
             or now.device.device_type != DL_CPU \

@@ -12,7 +12,7 @@ from bridge.caffe2.execution.calls cimport Call
 from bridge.caffe2.execution.torch_state cimport is_neutral, is_observed_now
 from bridge.dlpack.abi cimport DL_COMPLEX, DLTensor
 from bridge.exchange.torch_api cimport is_plain, torch_c
-from bridge.exchange.torch_description cimport ROOM, described
+from bridge.exchange.torch_description cimport described
 
 cdef enum:
     MOST_DIMS = 8
@@ -66,11 +66,11 @@ def gradient_signature(
 
 
 cdef bint _describe(object tensor, int64_t* fields, bint* wants) except -1:
-    cdef int64_t[ROOM] room
+    cdef object _kept
     cdef DLTensor now
     cdef bint requires_grad
     cdef int i
-    if not is_plain(tensor) or not described(tensor, &now, room):
+    if not is_plain(tensor) or (_kept := described(tensor, &now)) is None:
         return False
     if now.ndim > MOST_DIMS or now.dtype.code == DL_COMPLEX \
             or owned(torch_c.is_neg(<PyObject*>tensor, NULL)):

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+# (torch 2.7; before it nothing tells an export from a compilation)
+_is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
+
 
 class GradientWindows(Windows):
     """Windows of pooling, for its gradient."""
@@ -104,7 +107,7 @@ def max_pool(x: Tensor, *, windows: PoolWindows, order: str = "NCHW", out: Out =
     if wants_gradient and order == "NCHW" and _suits_kernels(x.detach(), window):
         return _max_with_gradient(x, window)
     y = _native_max(x, window)
-    if wants_gradient and not torch.compiler.is_exporting():
+    if wants_gradient and not _is_exporting():
         y = _with_gradient(x, y.detach(), window)
     return channels_last(y, order)
 
