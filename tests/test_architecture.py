@@ -148,7 +148,7 @@ def test_every_module_is_in_a_layer() -> None:
     assert {layer_of(module) for module in SOURCES} == set(known)
 
 
-def test_imports_point_down() -> None:
+def test_imports_point_down_the_layers() -> None:
     place = {layer: position for position, layer in enumerate(layers())}
     upward = {
         f"{module} -> {other}"
@@ -191,7 +191,7 @@ def test_no_files_form_a_circle() -> None:
     assert circles(IMPORTS) == []
 
 
-def test_circles_are_found() -> None:
+def test_the_search_finds_circles() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}
     assert circles(graph) == [["a", "b", "c"]]
 

@@ -80,7 +80,7 @@ def test_copies_only_where_a_copy_is_allowed(native: ModuleType) -> None:
     assert native.row_sums(np.zeros((0, 3), np.float32)).tolist() == []
 
 
-def test_describes_what_it_took(native: ModuleType) -> None:
+def test_describes_the_tensor_it_took(native: ModuleType) -> None:
     x = np.zeros((2, 3), np.int16)
     assert native.describe(x) == (x.ctypes.data, 6, 2, 16, 2, 1, 0)
     x.setflags(write=False)
@@ -142,7 +142,9 @@ def test_the_header_is_plain_c_and_cpp_and_short(tmp_path: Path) -> None:
     subprocess.run([*command, "-o", str(tmp_path / "both.o")], check=True, timeout=300)
 
 
-def test_pybind11(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pybind11_modules_take_and_return_tensors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CC", "c++")
     pybind11 = pytest.importorskip("pybind11")
     options = ["-std=c++17", f"-I{pybind11.get_include()}", INCLUDE]
@@ -156,7 +158,7 @@ def test_pybind11(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         module.add(torch.ones(3), torch.ones(2))
 
 
-def test_nanobind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nanobind_modules_take_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "c++")
     nanobind = pytest.importorskip("nanobind")
     root = Path(nanobind.source_dir()).parent

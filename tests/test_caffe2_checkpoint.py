@@ -39,7 +39,7 @@ def test_data_is_the_recorded_file() -> None:
     assert data.read_bytes() == GOLDEN.with_name("checkpoint.minidb").read_bytes()
 
 
-def test_file_of_ones_own(
+def test_another_file_is_converted_and_never_written_over(
     example: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copy(GOLDEN, tmp_path / "model.minidb")
@@ -58,7 +58,7 @@ def test_file_of_ones_own(
     assert "is there already" in capsys.readouterr().err
 
 
-def test_progress_of_a_large_file(
+def test_a_large_file_shows_progress(
     example: ModuleType,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -74,7 +74,7 @@ def test_progress_of_a_large_file(
         assert line in output
 
 
-def test_a_blob_that_changed_is_named(
+def test_a_changed_blob_is_named(
     example: ModuleType,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

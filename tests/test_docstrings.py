@@ -119,7 +119,7 @@ def documented() -> Iterator[tuple[str, object]]:
 PUBLIC = dict(documented())
 
 
-def test_the_walk_finds_what_the_interface_names() -> None:
+def test_the_walk_finds_the_names_of_the_interface() -> None:
     wanted = {
         "bridge.from_dlpack",
         "bridge.to_torch",

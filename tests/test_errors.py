@@ -224,7 +224,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...]]] 
 
 @pytest.mark.usefixtures("fresh_workspace")
 @pytest.mark.parametrize(("call", "error", "words"), MISTAKES.values(), ids=MISTAKES)
-def test_mistake_is_explained(
+def test_an_error_explains_the_mistake(
     call: Callable[[], Any], error: type[Exception], words: tuple[str, ...]
 ) -> None:
     with pytest.raises(error) as caught:

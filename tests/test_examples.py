@@ -71,7 +71,7 @@ def quickstart() -> Iterator[ModuleType]:
     module.workspace.ResetWorkspace()
 
 
-def test_there_are_examples() -> None:
+def test_the_examples_are_there() -> None:
     assert {"accept_any_tensor", "quickstart", "two_wrappers"} <= {p.stem for p in PROGRAMS}
 
 
@@ -127,7 +127,7 @@ def test_ray_goes_on_when_a_worker_is_killed() -> None:
     assert lines[-2:] == ["6 of 6 converted", "one worker was killed"]
 
 
-def test_caffe2_training_gives_what_the_real_caffe2_gives() -> None:
+def test_caffe2_training_reaches_loss_and_accuracy_of_the_real_caffe2() -> None:
     lines = run(EXAMPLES / "caffe2_training.py").stdout.splitlines()
     assert len(lines) == 13
     epoch, loss, accuracy = re.findall(r"[\d.]+", lines[-2])
@@ -180,7 +180,7 @@ def test_native_scale_multiplies_any_tensor_in_place(native_scale: ModuleType) -
         assert bridge.to_numpy(tensor).tolist() == (2 * before).tolist()
 
 
-def test_native_scale_says_what_it_refuses(native_scale: ModuleType) -> None:
+def test_native_scale_refuses_other_tensors_with_a_reason(native_scale: ModuleType) -> None:
     for refused in (np.ones((2, 2)), torch.ones(2)):
         with pytest.raises(TypeError, match="one dimension of float64"):
             native_scale.scale(refused, 2.0)
@@ -210,7 +210,7 @@ def test_native_sum_takes_any_tensor(native_sum: ModuleType) -> None:
         assert native_sum.total(tensor) == bridge.to_numpy(tensor).sum()
 
 
-def test_native_sum_says_what_it_refuses(native_sum: ModuleType) -> None:
+def test_native_sum_refuses_other_tensors_with_a_reason(native_sum: ModuleType) -> None:
     with pytest.raises(TypeError, match="float64, not float32"):
         native_sum.total(torch.ones(2))
     with pytest.raises(TypeError, match="list"):

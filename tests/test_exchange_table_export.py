@@ -41,7 +41,7 @@ def test_the_table_is_on_the_type(wrap: type) -> None:
 
 
 @both_wrappers
-def test_take_and_borrow(wrap: type) -> None:
+def test_take_and_borrow_describe_the_tensor(wrap: type) -> None:
     x = six(wrap)
     table = ExchangeTable(wrap)
     taken, borrowed = table.take(x), table.borrow(x)
@@ -83,7 +83,7 @@ def test_borrow_takes_no_reference(wrap: type) -> None:
 @both_wrappers
 @pytest.mark.parametrize("function", ["take", "borrow"])
 @isolated
-def test_what_cannot_be_exchanged(wrap: type, function: str) -> None:
+def test_tensors_without_exchangeable_memory_are_refused(wrap: type, function: str) -> None:
     read = getattr(ExchangeTable(wrap), function)
     strings = ["a", "bc"]
     with pytest.raises(BufferError):
@@ -95,7 +95,7 @@ def test_what_cannot_be_exchanged(wrap: type, function: str) -> None:
 
 
 @both_wrappers
-def test_give(wrap: type) -> None:
+def test_give_makes_a_tensor_of_the_wrapper(wrap: type) -> None:
     """managed_tensor_to_py_object: the struct becomes a tensor of this very wrapper."""
     managed = ManagedTensor(spec(), versioned=True)
     x = ExchangeTable(wrap).give(managed.address)
@@ -139,7 +139,7 @@ def test_give_keeps_read_only() -> None:
 )
 @both_wrappers
 @isolated
-def test_give_distrusts(wrap: type, fields: dict[str, Any]) -> None:
+def test_give_refuses_wrong_structs_and_deletes_them(wrap: type, fields: dict[str, Any]) -> None:
     managed = ManagedTensor(spec(**fields), versioned=True)
     with pytest.raises(BufferError):
         ExchangeTable(wrap).give(managed.address)
@@ -156,7 +156,7 @@ def test_give_caffe2_wants_contiguous() -> None:
 
 @both_wrappers
 @pytest.mark.parametrize("element", ELEMENT_TYPES, ids=str)
-def test_allocate(wrap: type, element: ElementType) -> None:
+def test_allocate_makes_aligned_memory_of_each_type(wrap: type, element: ElementType) -> None:
     allocated = ExchangeTable(wrap).allocate((2, 3), element.dlpack)
     assert allocated.shape == (2, 3)
     assert allocated.strides == (3, 1)
@@ -169,7 +169,7 @@ def test_allocate(wrap: type, element: ElementType) -> None:
 
 
 @both_wrappers
-def test_allocate_shapes(wrap: type) -> None:
+def test_allocate_takes_all_shapes(wrap: type) -> None:
     table = ExchangeTable(wrap)
     for shape in ((), (0,), (3, 0, 2), (1,) * 70, (1000, 1000)):
         allocated = table.allocate(shape)
@@ -178,7 +178,7 @@ def test_allocate_shapes(wrap: type) -> None:
 
 
 @both_wrappers
-def test_allocate_then_give(wrap: type) -> None:
+def test_give_takes_allocated_memory(wrap: type) -> None:
     table = ExchangeTable(wrap)
     allocated = table.allocate((2, 3), (abi.INT, 64, 1))
     ctypes.memset(allocated.address, 0, 48)
@@ -202,7 +202,7 @@ def test_allocate_then_give(wrap: type) -> None:
     ids=str,
 )
 @isolated
-def test_allocate_reports_what_it_cannot(
+def test_allocate_reports_an_error_with_kind_and_message(
     wrap: type, shape: tuple[int, ...], dtype: tuple[int, int, int], device: tuple[int, int]
 ) -> None:
     with pytest.raises(TableError) as caught:
@@ -226,7 +226,7 @@ def test_subclasses_inherit_the_table() -> None:
     taken.release()
 
 
-def test_torch_memory_through_both_tables() -> None:
+def test_torch_memory_goes_through_both_tables_at_one_address() -> None:
     """torch's table in, ours out, ours in again, torch's out: one address."""
     t = torch.arange(6, dtype=torch.float32).reshape(2, 3)
     ours, theirs = ExchangeTable(at.Tensor), ExchangeTable(torch.Tensor)

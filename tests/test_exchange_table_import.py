@@ -62,7 +62,7 @@ def test_the_type_stays_known() -> None:
 
 
 @isolated
-def test_an_instance_attribute_is_no_table() -> None:
+def test_a_table_on_an_instance_is_not_used() -> None:
     producer = Producer(spec())
     producer.__dlpack_c_exchange_api__ = Table(null=(FROM_PY,)).capsule()  # type: ignore[attr-defined]
     x = bridge.from_dlpack(producer)
@@ -86,7 +86,7 @@ def test_an_older_table_of_ours_is_found_in_the_chain() -> None:
 
 
 @isolated
-def test_a_chain_without_an_end() -> None:
+def test_a_chain_without_an_end_is_refused() -> None:
     first, second = Table(version=(3, 0)), Table(version=(2, 0))
     first.struct.prev_api = ctypes.addressof(second.struct)
     second.struct.prev_api = ctypes.addressof(first.struct)
@@ -130,7 +130,7 @@ BROKEN_TABLES: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", BROKEN_TABLES)
 @isolated
-def test_a_broken_table(name: str) -> None:
+def test_a_broken_table_is_refused(name: str) -> None:
     producer = producer_type(BROKEN_TABLES[name](), NoMethod)(spec())
     for _ in range(2):
         with pytest.raises(BufferError) as caught:
@@ -141,7 +141,7 @@ def test_a_broken_table(name: str) -> None:
 
 
 @isolated
-def test_a_success_with_an_exception_pending() -> None:
+def test_a_success_with_a_pending_exception_is_refused() -> None:
     table = Table()
     # It sets a TypeError and returns 0.
     function = ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p).value
@@ -169,7 +169,7 @@ LIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("lie", LIES)
 @isolated
-def test_a_table_that_hands_out_a_lie(lie: str) -> None:
+def test_a_table_that_hands_out_a_lie_is_refused(lie: str) -> None:
     producer = producer_type(Table(), NoMethod)(spec(**LIES[lie]))
     producer.device = (abi.CPU, 0)
     with pytest.raises(BufferError):
@@ -179,7 +179,7 @@ def test_a_table_that_hands_out_a_lie(lie: str) -> None:
 
 
 @isolated
-def test_a_table_that_hands_out_null_strides() -> None:
+def test_null_strides_of_a_table_are_row_major() -> None:
     # Forbidden since DLPack 1.2, yet harmless: older producers mean compact.
     producer = producer_type(Table(), NoMethod)(spec(strides=None))
     x = bridge.from_dlpack(producer)
@@ -187,7 +187,7 @@ def test_a_table_that_hands_out_null_strides() -> None:
 
 
 @isolated
-def test_a_producer_without_a_deleter_in_its_table() -> None:
+def test_a_table_may_hand_out_memory_without_a_deleter() -> None:
     producer = producer_type(Table(), NoMethod)(spec(has_deleter=False))
     x = bridge.from_dlpack(producer)
     assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -196,7 +196,7 @@ def test_a_producer_without_a_deleter_in_its_table() -> None:
 
 
 @isolated
-def test_copies_through_the_table() -> None:
+def test_copy_true_copies_through_the_table() -> None:
     producer = producer_type(Table(), NoMethod)(spec(flags=abi.READ_ONLY))
     x = bridge.from_dlpack(producer, copy=True)
     assert x.data_ptr() != producer.spec.address

@@ -19,7 +19,7 @@ from tests.helpers.ids import shown
 TARGETS = ("torch", "numpy", "jax", "tensorflow", "cupy", "at", "caffe2")
 
 
-def test_torch_to_numpy_at_one_address() -> None:
+def test_torch_and_numpy_share_one_address() -> None:
     t = torch.arange(6.0).reshape(2, 3)
     array = bridge.to_numpy(t)
     assert array.ctypes.data == t.data_ptr()
@@ -30,7 +30,7 @@ def test_torch_to_numpy_at_one_address() -> None:
 
 
 @pytest.mark.parametrize("source", [torch.ones(2, 3), np.ones((2, 3), np.float32)], ids=type)
-def test_convert_by_name(source: Any) -> None:
+def test_convert_takes_the_name_of_its_target(source: Any) -> None:
     address = source.data_ptr() if isinstance(source, torch.Tensor) else source.ctypes.data
     kinds = {
         "torch": torch.Tensor,
@@ -105,7 +105,7 @@ NO_TENSORS: dict[str, Any] = {
     "tuple": (1, 2),
     "dict": {},
     "set": {1},
-    "function": test_torch_to_numpy_at_one_address,
+    "function": test_torch_and_numpy_share_one_address,
     "type": torch.Tensor,
     "wrapper type": at.Tensor,
     "numpy type": np.ndarray,
@@ -118,7 +118,7 @@ NO_TENSORS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", NO_TENSORS)
 @pytest.mark.parametrize("entry", [bridge.from_dlpack, bridge.to_numpy, bridge.to_torch])
-def test_no_tensor_at_all(entry: Any, name: str) -> None:
+def test_objects_without_tensors_are_refused(entry: Any, name: str) -> None:
     if entry is not bridge.from_dlpack and name in ("list", "tuple", "dict"):
         assert entry(NO_TENSORS[name]) == NO_TENSORS[name]  # trees without tensors
         return
@@ -135,7 +135,7 @@ def test_a_class_that_only_names_a_framework_loads_none(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("entry", [bridge.from_dlpack, bridge.asarray, bridge.to_numpy])
-def test_unknown_keywords(entry: Any) -> None:
+def test_unknown_keywords_are_refused(entry: Any) -> None:
     with pytest.raises(TypeError):
         entry(at.ones(2), coopy=True)
     with pytest.raises(TypeError):
@@ -148,7 +148,7 @@ def test_options_are_by_name(entry: Any) -> None:
         entry(at.ones(2), None)
 
 
-def test_devices_out_of_reach() -> None:
+def test_devices_that_do_not_exist_are_refused() -> None:
     t = torch.ones(2)
     for device in ("nowhere", "cpu:", "cuda:-3", 5.5, object()):
         with pytest.raises((TypeError, ValueError, RuntimeError, BufferError)):
@@ -181,14 +181,14 @@ def test_asarray_infers_as_numpy_does(value: Any, name: str, shape: tuple[int, .
 
 
 @pytest.mark.parametrize("value", ["text", b"text"])
-def test_asarray_of_a_string(value: Any) -> None:
+def test_asarray_of_a_string_is_a_scalar_of_bytes(value: Any) -> None:
     x = bridge.asarray(value)
     assert x.dtype() == c10.string
     assert tuple(x.sizes()) == ()
     assert x.item() == b"text"
 
 
-def test_asarray_of_strings() -> None:
+def test_asarray_of_strings_is_a_tensor_of_bytes() -> None:
     x = bridge.asarray(["a", "bcd", ""])
     assert x.dtype() == c10.string
     assert tuple(x.sizes()) == (3,)
@@ -202,20 +202,20 @@ def test_asarray_of_ragged_lists(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [object(), None, [object()], {}, [None]], ids=shown)
-def test_asarray_of_no_values(value: Any) -> None:
+def test_asarray_refuses_objects_without_values(value: Any) -> None:
     with pytest.raises((TypeError, BufferError)):
         bridge.asarray(value)
 
 
 @pytest.mark.parametrize("dtype", [None, "float64", "string"])
-def test_asarray_of_a_list_that_contains_itself(dtype: str | None) -> None:
+def test_asarray_refuses_a_list_that_contains_itself(dtype: str | None) -> None:
     loop: list[Any] = []
     loop.append(loop)
     with pytest.raises(ValueError, match="contains itself"):
         bridge.asarray(loop, dtype=dtype)
 
 
-def test_a_cast_that_is_refused_copies_nothing() -> None:
+def test_a_refused_cast_copies_nothing() -> None:
     x = at.ones(3)
     with bridge.audit() as log, pytest.raises(BufferError, match="float64"):
         bridge.asarray(x, dtype=float, copy=False)
@@ -223,7 +223,7 @@ def test_a_cast_that_is_refused_copies_nothing() -> None:
     assert bridge.asarray(x, dtype="float32", copy=False).data_ptr() == x.data_ptr()
 
 
-def test_asarray_shares_what_it_can() -> None:
+def test_asarray_shares_memory_where_it_can() -> None:
     array = np.arange(6, dtype=np.float32)
     t = torch.arange(6, dtype=torch.float32)
     assert bridge.asarray(array).data_ptr() == array.ctypes.data
@@ -233,7 +233,7 @@ def test_asarray_shares_what_it_can() -> None:
     assert bridge.asarray(array, copy=True).data_ptr() != array.ctypes.data
 
 
-def test_asarray_casts() -> None:
+def test_asarray_casts_to_every_spelling_of_a_type() -> None:
     array = np.array([0.5, 1.5, 300.0], np.float32)
     for spelling in ("float64", np.float64, torch.float64, float, c10.float64):
         x = bridge.asarray(array, dtype=spelling)
@@ -244,7 +244,7 @@ def test_asarray_casts() -> None:
         bridge.asarray(array, dtype="float64", copy=False)
 
 
-def test_asarray_of_unknown_types() -> None:
+def test_asarray_refuses_unknown_types() -> None:
     for wrong in ("float33", object(), 7):
         with pytest.raises((TypeError, ValueError)):
             bridge.asarray([1.0], dtype=wrong)
@@ -255,14 +255,14 @@ def test_a_list_cannot_be_shared() -> None:
         bridge.asarray([1, 2], copy=False)
 
 
-def test_version() -> None:
+def test_version_is_a_number_as_text() -> None:
     assert isinstance(bridge.__version__, str)
     assert bridge.__version__[0].isdigit()
 
 
 @pytest.mark.parametrize("value", [[1, 2], 3, "text", ["a"], np.ones(2)], ids=repr)
 @pytest.mark.parametrize("copy", [1, "yes", "False"])
-def test_asarray_wants_a_bool_or_none_for_copy(value: Any, copy: Any) -> None:
+def test_asarray_refuses_a_copy_that_is_not_a_bool_or_none(value: Any, copy: Any) -> None:
     with pytest.raises(TypeError, match="copy is True, False or None"):
         bridge.asarray(value, copy=copy)
 

@@ -136,7 +136,7 @@ MAY_LEAK = {"explain", "shares_memory", "audit", "no_copy", "make_tensor_proto"}
 
 @isolated
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_that_finds_no_memory(name: str) -> None:
+def test_a_call_without_memory_changes_nothing_and_leaks_nothing(name: str) -> None:
     if name in MAKES_LISTS:
         require_list_new()
     wrong: list[Any] = check_call(CALLS[name], python_may_leak=name in MAY_LEAK)

@@ -157,7 +157,7 @@ sys.modules["torch"] = None
 
 
 @pytest.mark.parametrize("without_torch", [ABSENT, BLOCKED], ids=["absent", "blocked"])
-def test_works_without_torch(without_torch: str) -> None:
+def test_numpy_and_blobs_work_without_torch(without_torch: str) -> None:
     code = f"""
 {without_torch}
 import numpy as np

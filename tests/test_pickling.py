@@ -25,7 +25,7 @@ def six(wrap: type) -> Any:
 
 @both_wrappers
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_there_and_back(wrap: type, protocol: int) -> None:
+def test_a_pickled_tensor_comes_back_with_its_class_and_values(wrap: type, protocol: int) -> None:
     x = six(wrap)
     y = pickle.loads(pickle.dumps(x, protocol))
     assert type(y) is wrap
@@ -36,7 +36,7 @@ def test_there_and_back(wrap: type, protocol: int) -> None:
 
 @both_wrappers
 @pytest.mark.parametrize("element", ELEMENT_TYPES, ids=str)
-def test_every_element_type(wrap: type, element: ElementType) -> None:
+def test_every_element_type_is_pickled(wrap: type, element: ElementType) -> None:
     data = element.sample_bytes(6)
     x = wrap(at.from_blob(bytearray(data), (2, 3), options=element.name))
     check_tensor(pickle.loads(pickle.dumps(x)), (2, 3), element, data=data)
@@ -44,13 +44,13 @@ def test_every_element_type(wrap: type, element: ElementType) -> None:
 
 @both_wrappers
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1,) * 70], ids=str)
-def test_every_shape(wrap: type, shape: tuple[int, ...]) -> None:
+def test_every_shape_is_pickled(wrap: type, shape: tuple[int, ...]) -> None:
     y = pickle.loads(pickle.dumps(wrap(at.zeros(shape))))
     check_tensor(y, shape)
 
 
 @both_wrappers
-def test_out_of_band_buffers_are_no_copy(wrap: type) -> None:
+def test_out_of_band_buffers_share_the_memory(wrap: type) -> None:
     x = six(wrap)
     buffers: list[pickle.PickleBuffer] = []
     stream = pickle.dumps(x, protocol=5, buffer_callback=buffers.append)
@@ -74,7 +74,7 @@ def test_large_streams_hold_no_data(wrap: type) -> None:
 
 
 @both_wrappers
-def test_buffers_from_elsewhere(wrap: type) -> None:
+def test_buffers_from_elsewhere_stay_writable_or_read_only(wrap: type) -> None:
     """What comes out of a socket or a file: writable memory stays so, read-only too."""
     buffers: list[pickle.PickleBuffer] = []
     stream = pickle.dumps(six(wrap), protocol=5, buffer_callback=buffers.append)
@@ -90,7 +90,7 @@ def test_buffers_from_elsewhere(wrap: type) -> None:
 
 
 @both_wrappers
-def test_buffers_of_the_wrong_size(wrap: type) -> None:
+def test_buffers_of_the_wrong_size_are_refused(wrap: type) -> None:
     buffers: list[pickle.PickleBuffer] = []
     stream = pickle.dumps(six(wrap), protocol=5, buffer_callback=buffers.append)
     for wrong in (b"", bytes(23), bytes(4)):
@@ -117,7 +117,7 @@ def test_a_small_view_of_a_large_tensor_is_a_small_pickle() -> None:
     assert len(pickle.dumps(view)) < 2000
 
 
-def test_read_only_memory() -> None:
+def test_read_only_memory_stays_read_only_out_of_band() -> None:
     x = bridge.from_dlpack(b"abcd")
     y = pickle.loads(pickle.dumps(x))
     assert y.tolist() == list(b"abcd")
@@ -129,21 +129,21 @@ def test_read_only_memory() -> None:
 
 
 @both_wrappers
-def test_memory_of_torch(wrap: type) -> None:
+def test_memory_of_torch_is_pickled_by_value(wrap: type) -> None:
     t = torch.arange(6.0)
     y = pickle.loads(pickle.dumps(wrap(bridge.from_dlpack(t))))
     assert y.numpy().tolist() == t.tolist()
     assert y.numpy().ctypes.data != t.data_ptr()
 
 
-def test_strings() -> None:
+def test_strings_are_pickled() -> None:
     x = bridge.asarray(["a", "bcd", ""])
     y = pickle.loads(pickle.dumps(x))
     assert y.dtype() == c10.string
     assert y.tolist() == [b"a", b"bcd", b""]
 
 
-def test_nothing() -> None:
+def test_an_undefined_tensor_is_pickled() -> None:
     y = pickle.loads(pickle.dumps(caffe2.Tensor()))
     assert type(y) is caffe2.Tensor
     assert not y.defined()
@@ -151,7 +151,7 @@ def test_nothing() -> None:
 
 
 @both_wrappers
-def test_deepcopy(wrap: type) -> None:
+def test_deepcopy_copies_the_memory(wrap: type) -> None:
     x = six(wrap)
     y = copy.deepcopy(x)
     assert type(y) is wrap
@@ -159,7 +159,7 @@ def test_deepcopy(wrap: type) -> None:
     assert not np.shares_memory(x.numpy(), y.numpy())
 
 
-def test_copy() -> None:
+def test_copy_of_a_caffe2_tensor_is_refused() -> None:
     with pytest.raises(TypeError, match="Clone"):
         copy.copy(six(caffe2.Tensor))
 
@@ -222,7 +222,7 @@ def test_elements_that_do_not_fit_are_refused(sizes: Any, dtype: str, items: lis
 @pytest.mark.cuda
 @both_wrappers
 @pytest.mark.parametrize("sizes", [(2, 3), (0, 3), ()], ids=str)
-def test_torch_loads_what_was_on_a_device(wrap: type, sizes: tuple[int, ...]) -> None:
+def test_torch_loads_tensors_back_to_their_device(wrap: type, sizes: tuple[int, ...]) -> None:
     """By its safe default, and back to the device."""
     x = wrap(at.ones(sizes, device=f"cuda:{torch.cuda.device_count() - 1}"))
     file = io.BytesIO()
@@ -247,7 +247,7 @@ OLD_PICKLE = (
 )
 
 
-def test_old_pickles_load() -> None:
+def test_pickles_of_earlier_versions_load() -> None:
     c, a, undefined, sized, strings = pickle.loads(base64.b64decode(OLD_PICKLE))
     assert [type(x) for x in (c, a)] == [caffe2.Tensor, at.Tensor]
     assert c.data().tolist() == [1, 2]

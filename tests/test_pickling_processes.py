@@ -43,7 +43,7 @@ def in_another_process(block: SharedMemory, stream: bytes) -> Any:
 
 
 @pytest.mark.parametrize("wrap", [at.Tensor, caffe2.Tensor], ids=["at", "caffe2"])
-def test_memory_that_is_shared_from_the_start(block: SharedMemory, wrap: type) -> None:
+def test_shared_memory_is_written_by_another_process(block: SharedMemory, wrap: type) -> None:
     tensor = wrap(bridge.from_dlpack(block.buf[:NBYTES]).view("float64").view(2, 3))
     tensor.numpy()[...] = [[1, 2, 3], [4, 5, 6]]
     buffers: list[pickle.PickleBuffer] = []
@@ -68,7 +68,7 @@ def test_one_copy_takes_any_tensor_there(block: SharedMemory, wrap: type) -> Non
     assert tensor.numpy().tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def test_in_band_through_a_queue() -> None:
+def test_a_queue_passes_a_tensor_in_band() -> None:
     spawn = multiprocessing.get_context("spawn")
     queue = spawn.SimpleQueue()
     queue.put(at.arange(3))
@@ -114,7 +114,7 @@ print("no copy")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed")
-def test_through_ray_without_a_copy() -> None:
+def test_ray_passes_tensors_without_a_copy() -> None:
     done = subprocess.run(
         [sys.executable, "-c", RAY], capture_output=True, text=True, timeout=300, check=False
     )

@@ -31,7 +31,7 @@ INCLUDED = {"changelog", "contributing", "development", "index", "reference"}
 
 
 @pytest.mark.parametrize(("line", "source"), PYTHON, ids=[f"line {line}" for line, _ in PYTHON])
-def test_python_block_runs(line: int, source: str) -> None:
+def test_each_python_block_runs(line: int, source: str) -> None:
     workspace.ResetWorkspace()
     # Blank lines above it, so that a traceback names README's own line.
     code = compile("\n" * (line - 1) + source, str(ROOT / "README.md"), "exec")
@@ -63,14 +63,14 @@ def test_readme_links_to_all_pages() -> None:
         assert f"](docs/{page.name})" in README or page.stem in INCLUDED, page.name
 
 
-def test_its_table_of_peers_is_that_of_the_page_on_them() -> None:
+def test_its_table_of_peers_stands_on_the_page_on_them() -> None:
     page = (ROOT / "docs" / "peers.md").read_text(encoding="utf-8").splitlines()
     shown = [line for line in README.splitlines() if line.startswith("|") and line.count("|") == 8]
     assert len(shown) == 8
     assert set(shown) <= set(page)
 
 
-def test_its_versions_are_those_of_the_package() -> None:
+def test_its_versions_equal_the_versions_of_the_package() -> None:
     package = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     pythons = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', package)
     lowest = re.search(r'^torch = \["torch>=([\d.]+)"\]', package, re.MULTILINE)

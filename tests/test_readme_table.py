@@ -138,7 +138,7 @@ def starts(tensor: Any) -> int:
 
 @pytest.mark.filterwarnings("ignore:.*quant.*:DeprecationWarning")
 @pytest.mark.parametrize(("cell", "maker", "convert", "native"), CASES)
-def test_cell_is_true(
+def test_each_cell_is_true(
     cell: str, maker: Callable[[], Any], convert: Callable[..., Any], native: type
 ) -> None:
     source = maker()

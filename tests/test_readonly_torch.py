@@ -235,7 +235,7 @@ def test_refuses_every_argument_that_an_operator_of_torch_writes(x: torch.Tensor
     }
 
 
-def test_shares_the_memory(x: torch.Tensor, frozen: Any) -> None:
+def test_a_read_only_tensor_shares_the_memory(x: torch.Tensor, frozen: Any) -> None:
     assert x.data_ptr() == frozen.ctypes.data
     assert x.untyped_storage().data_ptr() == frozen.ctypes.data
     assert bridge.shares_memory(x[1], frozen[1])
@@ -289,7 +289,9 @@ READS: dict[str, Callable[[Any], torch.Tensor]] = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
-def test_computes_plain_tensors(x: torch.Tensor, read: Callable[[Any], torch.Tensor]) -> None:
+def test_operations_give_plain_tensors(
+    x: torch.Tensor, read: Callable[[Any], torch.Tensor]
+) -> None:
     result = read(x)
     assert type(result) is torch.Tensor
     assert torch.equal(result, read(torch.tensor(VALUES)))
@@ -303,7 +305,7 @@ def test_a_view_that_a_compiled_function_returns_is_read_only(x: torch.Tensor) -
         view.zero_()
 
 
-def test_autograd_sees_it(x: torch.Tensor) -> None:
+def test_autograd_differentiates_by_it(x: torch.Tensor) -> None:
     x.requires_grad_()
     (x * x).sum().backward()
     assert x.grad is not None
@@ -373,7 +375,7 @@ def test_other_tensors_do_not_get_its_memory_for_writing(x: torch.Tensor) -> Non
 @pytest.mark.parametrize(
     "dtype", ["bool", "uint8", "int64", "float16", "bfloat16", "float8_e4m3fn", "complex64"]
 )
-def test_takes_all_types(dtype: str) -> None:
+def test_tensors_of_all_types_refuse_to_be_written(dtype: str) -> None:
     tensor = (
         bridge.to_torch(jnp.ones((2, 4)).astype(dtype), readonly=True)
         if dtype != "int64"
@@ -385,7 +387,7 @@ def test_takes_all_types(dtype: str) -> None:
     assert total == 8
 
 
-def test_sizes_of_all_kinds() -> None:
+def test_tensors_of_all_sizes_refuse_to_be_written() -> None:
     for sizes in ((), (0,), (2, 0, 3), (1,) * 8):
         array = np.ones(sizes, np.float32)
         array.flags.writeable = False

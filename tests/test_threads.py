@@ -37,6 +37,6 @@ def test_no_import_brings_the_lock_back(modules: str, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @isolated
-def test_eight_threads_on_shared_objects(scenario: str) -> None:
+def test_eight_threads_use_shared_objects_without_a_fault(scenario: str) -> None:
     sys.setswitchinterval(1e-5)  # in a process of its own
     run(SCENARIOS[scenario](), 60, seed=1)

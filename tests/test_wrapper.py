@@ -27,7 +27,7 @@ def address(x: Any) -> int:
 
 
 @both_wrappers
-def test_array(wrap: type) -> None:
+def test_array_shares_and_casts(wrap: type) -> None:
     x = six(wrap)
     shared = x.__array__()
     assert type(shared) is np.ndarray
@@ -40,7 +40,7 @@ def test_array(wrap: type) -> None:
 
 
 @both_wrappers
-def test_array_copy(wrap: type) -> None:
+def test_array_copies_when_it_is_asked_to(wrap: type) -> None:
     x = six(wrap)
     assert np.array(x).ctypes.data != address(x)
     assert np.array(x, copy=False).ctypes.data == address(x)
@@ -54,13 +54,13 @@ def test_array_copy(wrap: type) -> None:
 
 @both_wrappers
 @pytest.mark.parametrize("copy", [0, 1, "no", np.True_], ids=repr)
-def test_array_wants_a_bool_or_none_for_copy(wrap: type, copy: Any) -> None:
+def test_array_refuses_a_copy_that_is_not_a_bool_or_none(wrap: type, copy: Any) -> None:
     with pytest.raises(TypeError, match="copy"):
         six(wrap).__array__(copy=copy)
 
 
 @both_wrappers
-def test_array_of_read_only_memory(wrap: type) -> None:
+def test_array_of_read_only_memory_is_read_only_and_its_copy_writable(wrap: type) -> None:
     source = np.arange(3, dtype=np.float32)
     source.flags.writeable = False
     x = wrap(bridge.from_dlpack(source))
@@ -70,7 +70,7 @@ def test_array_of_read_only_memory(wrap: type) -> None:
 
 
 @both_wrappers
-def test_numpy_shares(wrap: type) -> None:
+def test_numpy_shares_the_memory(wrap: type) -> None:
     x = six(wrap)
     first, second = x.numpy(), x.numpy()
     assert first.ctypes.data == second.ctypes.data
@@ -80,7 +80,7 @@ def test_numpy_shares(wrap: type) -> None:
 
 
 @both_wrappers
-def test_buffer(wrap: type) -> None:
+def test_the_buffer_is_the_memory(wrap: type) -> None:
     x = six(wrap)
     view = memoryview(x)
     assert (view.format, view.itemsize, view.shape) == ("f", 4, (2, 3))
@@ -165,7 +165,7 @@ def asked(x: Any, flags: int) -> Any:
 
 @pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS)
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_a_buffer_for_every_consumer(layout: Any, flags: int) -> None:
+def test_a_buffer_answers_every_request_as_numpy(layout: Any, flags: int) -> None:
     assert asked(bridge.from_dlpack(layout), flags) == asked(layout, flags)
 
 
@@ -193,7 +193,7 @@ def test_a_buffer_stays_as_it_was_through_a_resize(wrap: type) -> None:
 
 
 @both_wrappers
-def test_a_buffer_of_read_only_memory(wrap: type) -> None:
+def test_a_buffer_of_read_only_memory_is_read_only(wrap: type) -> None:
     x = wrap(bridge.from_dlpack(b"abc"))
     view = memoryview(x)
     assert view.readonly
@@ -203,14 +203,14 @@ def test_a_buffer_of_read_only_memory(wrap: type) -> None:
         (ctypes.c_char * 3).from_buffer(x)
 
 
-def test_what_has_no_buffer() -> None:
+def test_tensors_without_memory_have_no_buffer() -> None:
     for x in (caffe2.Tensor(), caffe2.Tensor([2], "cpu"), bridge.asarray(["a"])):
         with pytest.raises((BufferError, TypeError, c10.EnforceNotMet)):
             memoryview(x)
 
 
 @both_wrappers
-def test_len(wrap: type) -> None:
+def test_len_is_the_first_size(wrap: type) -> None:
     assert len(six(wrap)) == 2
     assert len(wrap(at.empty(0, 5))) == 0
     with pytest.raises(TypeError):
@@ -218,7 +218,7 @@ def test_len(wrap: type) -> None:
 
 
 @both_wrappers
-def test_repr(wrap: type) -> None:
+def test_repr_shows_type_sizes_and_little_of_large_tensors(wrap: type) -> None:
     text = repr(six(wrap))
     assert "float32" in text
     assert "2" in text
@@ -228,25 +228,25 @@ def test_repr(wrap: type) -> None:
         assert repr(x)
 
 
-def test_repr_of_nothing() -> None:
+def test_repr_works_without_memory() -> None:
     for x in (caffe2.Tensor(), caffe2.Tensor([2, 3], "cpu"), bridge.asarray(["a", "b"])):
         assert repr(x)
 
 
-def test_numpy_of_what_is_not_there() -> None:
+def test_numpy_refuses_tensors_without_memory() -> None:
     for x in (caffe2.Tensor(), caffe2.Tensor([2, 3], "cpu")):
         with pytest.raises((BufferError, c10.EnforceNotMet)):
             x.numpy()
 
 
 @both_wrappers
-def test_no_cuda_interface_on_the_cpu(wrap: type) -> None:
+def test_tensors_on_the_cpu_have_no_cuda_interface(wrap: type) -> None:
     with pytest.raises(AttributeError):
         _ = six(wrap).__cuda_array_interface__
     assert not hasattr(six(wrap), "__cuda_array_interface__")
 
 
-def test_two_wrappers_of_one_impl() -> None:
+def test_two_wrappers_of_one_impl_see_each_others_changes() -> None:
     x = six(at.Tensor)
     flat = caffe2.Tensor(x)
     again = at.Tensor(flat)
@@ -278,7 +278,7 @@ def test_check_tensor_sees_a_difference() -> None:
 
 @pytest.mark.parametrize("name", ["int16", "float32", "bool", "complex64", "bfloat16"])
 @pytest.mark.parametrize("sizes", [(), (3,), (2, 3), (0, 3)], ids=str)
-def test_hashlib(name: str, sizes: tuple[int, ...]) -> None:
+def test_hashlib_hashes_the_bytes_of_the_elements(name: str, sizes: tuple[int, ...]) -> None:
     x = at.ones(sizes, dtype=name)
     expected = hashlib.sha256(x.reshape(-1).view("uint8").numpy().tobytes()).digest()
     assert hashlib.sha256(x).digest() == expected
@@ -287,7 +287,7 @@ def test_hashlib(name: str, sizes: tuple[int, ...]) -> None:
     assert hashlib.sha256(readonly).digest() == expected
 
 
-def test_hashlib_of_strided_memory() -> None:
+def test_hashlib_refuses_strided_memory() -> None:
     with pytest.raises(BufferError, match=r"contiguous\(\)"):
         hashlib.sha256(at.zeros(2, 3).t())
 
@@ -303,7 +303,7 @@ def test_shape_has_references_of_its_own(wrap: type) -> None:
 
 @both_wrappers
 class TestAsNumPyHasThem:
-    def test_tobytes(self, wrap: type) -> None:
+    def test_tobytes_gives_the_bytes_in_either_order(self, wrap: type) -> None:
         x = six(wrap)
         array = np.asarray(x)
         assert x.tobytes() == array.tobytes()
@@ -319,18 +319,18 @@ class TestAsNumPyHasThem:
             with pytest.raises(AttributeError):
                 setattr(x, name, 1)
 
-    def test_ctypes(self, wrap: type) -> None:
+    def test_ctypes_has_the_address(self, wrap: type) -> None:
         x = six(wrap)
         assert x.ctypes.data == address(x)
 
-    def test_to_numpy(self, wrap: type) -> None:
+    def test_to_numpy_shares_copies_and_casts(self, wrap: type) -> None:
         x = six(wrap)
         assert x.to_numpy().ctypes.data == address(x)
         assert x.to_numpy(copy=True).ctypes.data != address(x)
         assert x.to_numpy(dtype=bool, na_value=False).tolist() == [[False, True, True], [True] * 3]
 
 
-def test_bytes_of_views() -> None:
+def test_tobytes_of_views_is_row_major() -> None:
     x = at.arange(6, dtype="uint8").reshape(2, 3)
     assert x.t().tobytes() == bytes([0, 3, 1, 4, 2, 5])
     assert x[:, ::-1].tobytes() == bytes([2, 1, 0, 5, 4, 3])

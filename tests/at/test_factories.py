@@ -223,7 +223,7 @@ def test_empty_strided_refuses_wrong_arguments(sizes: Any, strides: Any) -> None
         ((3, 3), "float32"),
     ],
 )
-def test_arange_gives_what_numpy_gives(arguments: Any, dtype: str) -> None:
+def test_arange_agrees_with_numpy(arguments: Any, dtype: str) -> None:
     tensor = at.arange(*arguments, dtype=dtype)
     assert tensor.dtype() == getattr(c10, dtype)
     np.testing.assert_array_equal(tensor.numpy(), np.arange(*arguments, dtype=dtype))

@@ -14,9 +14,7 @@ NUMBERS = [0, 1, 4, 5, 6, 14, 15, 25, 49, 51, 95, 99, -1, -5, -15, -25, -96]
 
 @pytest.mark.parametrize("ndigits", [None, 0, 1, -1, -2, -30])
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
-def test_integers_round_to_tens_as_those_of_python_and_are_copied(
-    dtype: str, ndigits: int | None
-) -> None:
+def test_integers_round_as_in_python_and_are_copied(dtype: str, ndigits: int | None) -> None:
     x = at.tensor(NUMBERS).to(dtype)
     found = round(x, ndigits)
     assert found.dtype == dtype
@@ -26,7 +24,7 @@ def test_integers_round_to_tens_as_those_of_python_and_are_copied(
 
 @pytest.mark.parametrize("ndigits", [0, 2, -1])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
-def test_floats_round_as_those_of_numpy(dtype: str, ndigits: int) -> None:
+def test_floats_round_as_in_numpy(dtype: str, ndigits: int) -> None:
     values = np.array([0.5, 1.5, -2.5, 3.14159, 271.828]).astype(dtype) * (
         1 + 2j if dtype == "complex128" else 1
     )
@@ -40,7 +38,7 @@ def test_bools_round_to_themselves() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float64"])
-def test_divmod_gives_what_python_gives_for_numbers(dtype: str) -> None:
+def test_divmod_agrees_with_python(dtype: str) -> None:
     numbers = [7, -7, 8, 0]
     x = at.tensor(numbers).to(dtype)
     for by in (3, -2):

@@ -236,7 +236,7 @@ def test_narrow_refuses_a_start_or_length_outside(start: int, length: int) -> No
     assert at.arange(10).narrow(0, 10, 0).shape == (0,)
 
 
-def test_view_as_numpy_calls_it() -> None:
+def test_view_takes_the_keyword_dtype_of_numpy() -> None:
     x = at.ones(2)
     assert x.view(dtype="int32").tolist() == x.view("int32").tolist()
     with pytest.raises(TypeError, match="both"):

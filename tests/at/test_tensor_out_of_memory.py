@@ -131,7 +131,7 @@ MAY_LEAK = {"repr", "torch's method"}
 
 @isolated
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_that_finds_no_memory(name: str) -> None:
+def test_a_call_without_memory_changes_nothing_and_leaks_nothing(name: str) -> None:
     if name in MAKES_LISTS:
         require_list_new()
     if name in RUNS_PYTHON:

@@ -28,7 +28,7 @@ CALLS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_functions_of_torchs_namespaces_give_what_torch_gives(call: Any) -> None:
+def test_functions_of_torchs_namespaces_agree_with_torch(call: Any) -> None:
     ours, theirs = pair((2, 3))
     expect_result(call(at, ours), call(torch, theirs))
 
@@ -89,7 +89,7 @@ def test_a_namespace_lists_its_functions() -> None:
 
 
 @pytest.mark.parametrize("name", ["no_such_function", "_hidden", "__wrapped__", "Tensor_"])
-def test_names_that_torch_lacks(name: str) -> None:
+def test_names_that_torch_lacks_are_an_attribute_error(name: str) -> None:
     with pytest.raises(AttributeError, match=name):
         getattr(at.linalg, name)
     with pytest.raises(AttributeError, match=name):

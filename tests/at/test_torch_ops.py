@@ -51,7 +51,7 @@ METHODS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_methods_give_what_torch_gives(method: Callable[[Any], Any]) -> None:
+def test_methods_agree_with_torch(method: Callable[[Any], Any]) -> None:
     ours, theirs = pair((2, 3))
     expect_result(method(ours), method(theirs))
     assert torch.equal(theirs, pair((2, 3))[1])
@@ -62,7 +62,7 @@ COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge"]
 
 
 @pytest.mark.parametrize("name", BINARY + COMPARISONS)
-def test_binary_operators_give_what_torch_gives(name: str) -> None:
+def test_binary_operators_agree_with_torch(name: str) -> None:
     run = getattr(operator, name)
     ours, theirs = pair((2, 3))
     ours, theirs = ours + 1, theirs + 1
@@ -76,14 +76,14 @@ def test_binary_operators_give_what_torch_gives(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["and_", "or_", "xor", "lshift", "rshift"])
-def test_operators_of_integers_give_what_torch_gives(name: str) -> None:
+def test_operators_of_integers_agree_with_torch(name: str) -> None:
     run = getattr(operator, name)
     ours, theirs = pair((2, 3), torch.int32)
     expect_result(run(ours, ours), run(theirs, theirs))
     expect_result(run(ours, 3), run(theirs, 3))
 
 
-def test_unary_operators_give_what_torch_gives() -> None:
+def test_unary_operators_agree_with_torch() -> None:
     ours, theirs = pair((2, 3))
     expect_result(-ours, -theirs)
     expect_result(abs(-ours), abs(-theirs))
@@ -94,7 +94,7 @@ def test_unary_operators_give_what_torch_gives() -> None:
     expect_result(1 / (ours + 1), 1 / (theirs + 1))
 
 
-def test_matrix_product_gives_what_torch_gives() -> None:
+def test_matrix_product_agrees_with_torch() -> None:
     ours, theirs = pair((2, 3))
     expect_result(ours @ ours.t(), theirs @ theirs.t())
     expect_result(ours @ theirs.t(), theirs @ theirs.t())

@@ -33,7 +33,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
-def test_functions_of_at_give_what_torch_gives(function: Callable[[Any, Any], Any]) -> None:
+def test_functions_of_at_agree_with_torch(function: Callable[[Any, Any], Any]) -> None:
     ours, theirs = pair((2, 3))
     expect_result(function(at, ours), function(torch, theirs))
 

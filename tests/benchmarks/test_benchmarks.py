@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_group_runs(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_group_runs_and_has_rows(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # An interpreter for each framework is what its figures need, not what its statements need.
     monkeypatch.setattr(memory, "probe", memory_probe.report)
     rows = list(importlib.import_module(f"tests.benchmarks.{group}").rows(SMOKE))
@@ -56,7 +56,7 @@ def test_time_spent_before_is_not_counted() -> None:
     assert len(waits) == 600_000
 
 
-def test_growth_sees_what_is_left() -> None:
+def test_growth_measures_the_memory_that_stays() -> None:
     kept: list[bytes] = []
     # Far more than what may lie about freed, from whatever ran in this process before.
     grown = growth(10_000, ["kept.append(bytes(8000))", "bytes(8000)"], {"kept": kept})
@@ -68,13 +68,13 @@ def test_growth_sees_what_is_left() -> None:
 @pytest.mark.parametrize(
     ("figure", "verdict"), [(0.1, "goal"), (0.2, "goal"), (0.3, "must"), (0.41, "MISSED")]
 )
-def test_verdict(figure: float, verdict: str) -> None:
+def test_a_row_is_judged_by_its_bounds(figure: float, verdict: str) -> None:
     row = Row("ours", "theirs", 0.4, 0.2, Outcome(figure, "1 ns", "2 ns"))
     assert row.verdict == verdict
     assert table([row]).splitlines()[-1].endswith(f"| 0.4 | 0.2 | {verdict} |")
 
 
-def test_row_without_bounds() -> None:
+def test_a_row_without_bounds_has_no_verdict() -> None:
     row = Row("ours", "theirs", math.inf, math.inf, Outcome(3, "1 ns", "2 ns"))
     assert table([row]).splitlines()[-1].endswith("| 3 |  |  |  |")
 

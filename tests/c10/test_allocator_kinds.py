@@ -161,7 +161,7 @@ def test_buffers_go_back_to_their_allocators_after_every_kind_of_growth(
         assert allocator.stats.allocated_bytes == 0
 
 
-def test_an_allocator_that_uses_tensors_while_it_is_asked(
+def test_an_allocator_may_use_tensors_while_it_is_asked(
     keep_cpu_allocator: c10.Allocator,
 ) -> None:
     asking: list[caffe2.Tensor] = []
@@ -254,7 +254,7 @@ def test_statistics_count_an_allocation_inside_another(kind: Any) -> None:
     assert stats.allocated_bytes == 0
 
 
-def test_an_allocation_that_raises_is_not_under_way_any_more() -> None:
+def test_an_allocation_that_raises_is_not_counted() -> None:
     def fail() -> None:
         raise OSError("gone")
 

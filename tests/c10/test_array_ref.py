@@ -175,7 +175,7 @@ def test_hash_makes_it_a_key() -> None:
     assert {at.empty((2, 3)).sizes(): "found"}[(2, 3)] == "found"
 
 
-def test_contains_with_other_types() -> None:
+def test_contains_takes_integers_and_finds_no_other_types() -> None:
     ref = c10.ArrayRef([1, 2])
     assert np.int64(2) in ref
     assert "1" not in ref

@@ -191,7 +191,7 @@ def test_a_tensor_keeps_the_index_of_its_device(index: int) -> None:
 
 
 @pytest.mark.parametrize("number", ["2147483648", "9" * 20, "9" * 5000])
-def test_an_index_that_dlpack_cannot_say(number: str) -> None:
+def test_an_index_that_dlpack_cannot_hold_is_refused(number: str) -> None:
     with pytest.raises(c10.EnforceValueError, match=number):
         c10.Device(f"cuda:{number}")
 

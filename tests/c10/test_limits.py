@@ -9,7 +9,7 @@ from bridge.caffe2 import workspace
 from tests.helpers.isolate import isolated
 
 
-def test_windows_that_are_too_many_to_count() -> None:
+def test_windows_that_are_too_many_to_count_are_refused() -> None:
     wide = at.zeros(1).expand(2**40)
     with pytest.raises(c10.EnforceValueError, match="more elements than an int64 counts"):
         wide.unfold(0, 2**39, 1)
@@ -116,7 +116,7 @@ def test_a_view_of_smaller_elements_refuses_sizes_beyond_int64() -> None:
     assert at.empty((2**58, 0, 2), "int64").view("uint8").sizes() == (2**58, 0, 16)
 
 
-def test_set_in_sizes_that_are_too_many_to_count() -> None:
+def test_set_refuses_sizes_of_more_elements_than_int64_counts() -> None:
     x = at.zeros(4)
     with pytest.raises(ValueError, match="more elements than an int64 counts"):
         x.set_(x, 0, (2, 2**63 - 1, 25))

@@ -116,7 +116,7 @@ USES: dict[str, Callable[[caffe2.Tensor], object]] = {
 @pytest.mark.parametrize("resize", RESIZES)
 @pytest.mark.parametrize("use", USES)
 @isolated
-def test_an_allocator_that_changes_the_tensor_it_allocates_for(use: str, resize: str) -> None:
+def test_an_allocator_may_resize_the_tensor_it_allocates_for(use: str, resize: str) -> None:
     allocator = Meddler()
     c10.SetAllocator("cpu", allocator)
     tensor = caffe2.empty((5, 6, 7), "float32")
@@ -181,7 +181,7 @@ def test_extending_a_tensor_that_its_new_element_changes_is_refused() -> None:
 
 
 @isolated
-def test_a_tensor_that_another_thread_resizes_while_it_is_copied() -> None:
+def test_another_thread_may_resize_a_tensor_while_it_is_copied() -> None:
     """The elements are copied without the GIL, by the sizes and strides from before."""
     view = at.full((40, 50, 60, 70), 3.0).permute(3, 1, 0, 2)
     other = at.full((1,) * 9, 1.0)

@@ -213,7 +213,7 @@ def test_a_storage_without_a_tensor_is_not_unique() -> None:
         storage.UniqueStorageShareExternalPointer(bytearray(16), "float32", 16)
 
 
-def test_memory_from_outside_that_does_not_fit_the_storage() -> None:
+def test_memory_from_outside_that_does_not_fit_is_refused() -> None:
     memory = bytearray(24)
     aligned = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     released: list[int] = []

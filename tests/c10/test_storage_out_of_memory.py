@@ -98,6 +98,6 @@ CALLS: dict[str, Call] = {
 
 @isolated
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_that_finds_no_memory(name: str) -> None:
+def test_a_call_without_memory_changes_nothing_and_leaks_nothing(name: str) -> None:
     wrong: list[Any] = check_call(CALLS[name])
     assert not wrong, "\n".join(wrong)

@@ -129,7 +129,7 @@ assert workspace is bridged.workspace and core is bridged.core
     assert done.stdout == "[] __main__ [1.0, 0.0]\n", done.stderr
 
 
-def test_modules_come_from_the_bridge_and_others_name_what_there_is() -> None:
+def test_modules_come_from_the_bridge_and_other_names_are_not_found() -> None:
     code = """
 import bridge.caffe2
 bridge.caffe2.install()

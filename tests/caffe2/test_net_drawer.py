@@ -94,7 +94,7 @@ def test_a_picture_that_cannot_be_drawn_is_empty() -> None:
     assert len(net_drawer.GetGraphPngSafe(fail)) == EMPTY_PNG_SIZE
 
 
-def test_graphs_without_pydot_name_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graphs_without_pydot_name_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pydot", None)
     with pytest.raises(EnforceNotMet, match="pip install pydot"):
         net_drawer.GetPydotGraph(net())

@@ -36,7 +36,7 @@ def test_a_late_call_is_interrupted(name: str, call: str) -> None:
     assert "KeyboardInterrupt" in done.stderr
 
 
-def test_a_call_in_time() -> None:
+def test_a_call_in_time_ends_the_watch() -> None:
     with CompleteInTimeOrDie(300):
         pass
     watcher = WatcherThread(300)

@@ -31,7 +31,7 @@ def test_a_matrix_is_decomposed() -> None:
     assert tt_core.fc_net_to_tt_net(None) is None
 
 
-def test_sizes_that_do_not_fit() -> None:
+def test_sizes_that_do_not_fit_are_refused() -> None:
     weight = np.zeros((6, 2), np.float32)
     for sizes in (
         ([2, 3], [2], [1, 2, 1]),

@@ -89,7 +89,9 @@ def test_nchw_shows_the_picture_of_nhwc(name: str, pyplot: Any) -> None:
     np.testing.assert_allclose(pyplot.imshow.call_args.args[0], first)
 
 
-def test_pictures_without_matplotlib_name_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_without_matplotlib_name_the_package_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(EnforceNotMet, match="pip install matplotlib"):
         visualize.PatchVisualizer().ShowSingle(np.zeros((2, 2)))

@@ -97,7 +97,7 @@ def check_deleters(world: World, sequence: Sequence) -> None:
 
 
 @every_sequence
-def test_replay(sequence: Sequence) -> None:
+def test_each_recorded_sequence_gives_the_recorded_states(sequence: Sequence) -> None:
     world, buffers = World(), Buffers()
     for number, step in enumerate(sequence.steps()):
         world.deleted.clear()
@@ -107,7 +107,7 @@ def test_replay(sequence: Sequence) -> None:
 
 
 @every_sequence
-def test_replay_where_addresses_never_come_back(
+def test_memory_is_freed_when_caffe2_freed_it(
     sequence: Sequence, quarantine: QuarantineAllocator
 ) -> None:
     world, buffers = World(), Buffers(quarantine.given)
@@ -123,7 +123,7 @@ def test_replay_where_addresses_never_come_back(
 
 
 @every_sequence
-def test_replay_with_every_view_held(sequence: Sequence) -> None:
+def test_views_of_every_step_stay_readable(sequence: Sequence) -> None:
     world, buffers = World(), Buffers()
     views: list[Any] = []
     for number, step in enumerate(sequence.steps()):

@@ -72,7 +72,7 @@ def test_the_transcript_is_of_the_scripts() -> None:
 
 
 @pytest.mark.parametrize("steps", SEQUENCES, ids=[one[0]["line"][:40] for one in SEQUENCES])
-def test_lines_do_what_they_did_in_the_real_caffe2(steps: list[dict[str, Any]]) -> None:
+def test_lines_of_a_script_give_the_results_of_the_real_caffe2(steps: list[dict[str, Any]]) -> None:
     names = {
         "np": np,
         "caffe2_pb2": caffe2_pb2,

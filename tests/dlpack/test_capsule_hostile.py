@@ -95,7 +95,7 @@ def refuse(source: Any) -> str:
 @either_kind
 @pytest.mark.parametrize("lie", LIES)
 @isolated
-def test_a_capsule_that_lies(lie: str, versioned: bool) -> None:
+def test_a_capsule_that_lies_is_refused_and_deleted_once(lie: str, versioned: bool) -> None:
     managed = ManagedTensor(good(**LIES[lie]), versioned=versioned)
     capsule = managed.capsule()
     assert refuse(capsule)
@@ -108,7 +108,9 @@ def test_a_capsule_that_lies(lie: str, versioned: bool) -> None:
 @either_kind
 @pytest.mark.parametrize("lie", LIES)
 @isolated
-def test_a_producer_that_lies(lie: str, versioned: bool) -> None:
+def test_a_producer_that_lies_is_refused_and_its_capsule_deleted_once(
+    lie: str, versioned: bool
+) -> None:
     # __dlpack_device__ is truthful: the lie is in the struct alone.
     producer = Producer(good(**LIES[lie]), versioned=versioned, device=(abi.CPU, 0))
     assert refuse(producer)
@@ -118,7 +120,7 @@ def test_a_producer_that_lies(lie: str, versioned: bool) -> None:
 
 @either_kind
 @isolated
-def test_a_lie_without_a_deleter(versioned: bool) -> None:
+def test_a_lie_without_a_deleter_is_refused(versioned: bool) -> None:
     for fields in LIES.values():
         managed = ManagedTensor(good(**fields).but(has_deleter=False), versioned=versioned)
         assert refuse(managed.capsule())
@@ -156,7 +158,7 @@ def test_another_major_version_is_deleted_unread(version: tuple[int, int]) -> No
     "name", [b"", b"tensor", b"dltensor ", b"dltensor_version", b"dltensor_versioned2", b"DLTensor"]
 )
 @isolated
-def test_a_capsule_of_another_name(name: bytes) -> None:
+def test_a_capsule_of_another_name_is_refused_and_left_alone(name: bytes) -> None:
     managed = ManagedTensor(good(), versioned=True)
     capsule = managed.capsule(name)
     assert refuse(capsule)
@@ -167,7 +169,7 @@ def test_a_capsule_of_another_name(name: bytes) -> None:
 
 
 @isolated
-def test_a_capsule_without_a_name() -> None:
+def test_a_capsule_without_a_name_is_refused_and_left_alone() -> None:
     managed = ManagedTensor(good(), versioned=True)
     assert refuse(abi.capsule_new(managed.address, None, None))
     assert managed.deleted == 0
@@ -175,7 +177,7 @@ def test_a_capsule_without_a_name() -> None:
 
 @either_kind
 @isolated
-def test_a_capsule_that_was_consumed(versioned: bool) -> None:
+def test_a_consumed_capsule_is_refused(versioned: bool) -> None:
     managed = ManagedTensor(good(), versioned=versioned)
     capsule = managed.capsule()
     x = bridge.from_dlpack(capsule)
@@ -201,7 +203,7 @@ class SameCapsule(Producer):
 
 
 @isolated
-def test_a_producer_that_repeats_its_capsule() -> None:
+def test_a_producer_that_repeats_its_capsule_is_refused() -> None:
     producer = SameCapsule(good())
     x = bridge.from_dlpack(producer)
     refuse(producer)
@@ -220,7 +222,7 @@ class NoCapsule(Producer):
 
 @pytest.mark.parametrize("answer", [None, 5, "dltensor", (), object], ids=repr)
 @isolated
-def test_no_capsule_at_all(answer: Any) -> None:
+def test_an_answer_that_is_not_a_capsule_is_refused(answer: Any) -> None:
     producer = NoCapsule(good())
     producer.answer = answer
     refuse(producer)
@@ -231,7 +233,9 @@ def test_no_capsule_at_all(answer: Any) -> None:
 )
 @pytest.mark.parametrize("kind", [Producer, OldProducer, StreamProducer])
 @isolated
-def test_a_device_that_contradicts(kind: type[Producer], said: tuple[int, int]) -> None:
+def test_a_device_that_contradicts_the_capsule_is_refused(
+    kind: type[Producer], said: tuple[int, int]
+) -> None:
     producer = kind(good(), device=said)
     refuse(producer)
     gc.collect()
@@ -240,7 +244,7 @@ def test_a_device_that_contradicts(kind: type[Producer], said: tuple[int, int]) 
 
 @pytest.mark.parametrize("said", [None, 1, (), (1,), (1, 0, 0), ("cpu", 0), "cpu"], ids=repr)
 @isolated
-def test_a_device_that_is_none(said: Any) -> None:
+def test_a_device_that_is_not_a_pair_of_numbers_is_refused(said: Any) -> None:
     producer = Producer(good())
     producer.device = said
     refuse(producer)
@@ -254,14 +258,14 @@ class OwnError(Exception):
 
 @pytest.mark.parametrize("error", [BufferError, ValueError, RuntimeError, OwnError])
 @isolated
-def test_a_producer_that_raises(error: type[Exception]) -> None:
+def test_an_error_of_a_producer_is_a_buffer_error(error: type[Exception]) -> None:
     with pytest.raises(BufferError) as caught:
         bridge.from_dlpack(RaisingProducer(error("out of paper")))
     assert "out of paper" in f"{caught.value} {caught.value.__cause__}"
 
 
 @isolated
-def test_a_producer_that_is_interrupted() -> None:
+def test_an_interrupt_in_a_producer_reaches_the_caller() -> None:
     with pytest.raises(KeyboardInterrupt):
         bridge.from_dlpack(RaisingProducer(KeyboardInterrupt()))
 
@@ -274,7 +278,7 @@ class DeviceRaises(Producer):
 
 
 @isolated
-def test_a_device_that_raises() -> None:
+def test_a_producer_whose_device_raises_is_refused() -> None:
     producer = DeviceRaises(good())
     refuse(producer)
     gc.collect()

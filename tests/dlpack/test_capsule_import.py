@@ -28,7 +28,7 @@ def array(*shape: int) -> np.ndarray:
 
 
 @either_kind
-def test_a_bare_capsule(versioned: bool) -> None:
+def test_a_bare_capsule_is_shared(versioned: bool) -> None:
     source = array(3, 4)
     managed = ManagedTensor(TensorSpec.of_array(source), versioned=versioned)
     capsule = managed.capsule()
@@ -46,7 +46,7 @@ def test_a_bare_capsule(versioned: bool) -> None:
 
 @either_kind
 @pytest.mark.parametrize("element", ELEMENT_TYPES, ids=str)
-def test_every_element_type(element: ElementType, versioned: bool) -> None:
+def test_every_element_type_is_shared(element: ElementType, versioned: bool) -> None:
     data = element.sample_bytes(6)
     memory = np.frombuffer(bytearray(data), np.uint8)
     spec = TensorSpec.of_array(memory, code=element.code, bits=element.bits)
@@ -86,7 +86,7 @@ LAYOUTS: dict[str, np.ndarray] = {
 
 @either_kind
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_every_layout(name: str, versioned: bool) -> None:
+def test_every_layout_is_shared(name: str, versioned: bool) -> None:
     source = LAYOUTS[name]
     spec = TensorSpec.of_array(source)
     x = bridge.from_dlpack(ManagedTensor(spec, versioned=versioned).capsule())
@@ -104,7 +104,7 @@ def test_null_strides_are_compact(versioned: bool) -> None:
 
 
 @either_kind
-def test_byte_offset_counts(versioned: bool) -> None:
+def test_a_byte_offset_moves_the_address(versioned: bool) -> None:
     source = array(10)
     spec = TensorSpec.of_array(source, shape=(4,), byte_offset=12)
     x = bridge.from_dlpack(ManagedTensor(spec, versioned=versioned).capsule())
@@ -130,7 +130,7 @@ def test_an_empty_tensor_needs_no_memory(versioned: bool) -> None:
 
 
 @either_kind
-def test_without_a_deleter(versioned: bool) -> None:
+def test_a_capsule_without_a_deleter_is_shared(versioned: bool) -> None:
     source = array(3)
     spec = TensorSpec.of_array(source, has_deleter=False)
     managed = ManagedTensor(spec, versioned=versioned)
@@ -181,14 +181,14 @@ def test_a_copy_that_says_so_is_not_shared() -> None:
 
 
 @pytest.mark.parametrize("version", [(1, 0), (1, 1), (1, 3), (1, 99)])
-def test_every_minor_version(version: tuple[int, int]) -> None:
+def test_every_minor_version_is_read(version: tuple[int, int]) -> None:
     source = array(3)
     producer = Producer(TensorSpec.of_array(source, version=version))
     check_tensor(bridge.from_dlpack(producer), (3,), address=source.ctypes.data)
 
 
 @pytest.mark.parametrize("kind", [Producer, OldProducer, StreamProducer])
-def test_every_signature(kind: type[Producer]) -> None:
+def test_every_signature_of_dlpack_methods_is_called_once(kind: type[Producer]) -> None:
     source = array(2, 2)
     producer = kind(TensorSpec.of_array(source))
     x = bridge.from_dlpack(producer)
@@ -220,13 +220,13 @@ class TypeErrorInside(Producer):
         raise TypeError("a mistake of the producer's own")
 
 
-def test_a_type_error_of_the_producer_is_no_success() -> None:
+def test_a_type_error_inside_the_producer_reaches_the_caller() -> None:
     with pytest.raises((TypeError, BufferError)):
         bridge.from_dlpack(TypeErrorInside(TensorSpec.of_array(array(2))))
 
 
 @pytest.mark.parametrize("copy", [None, False, True])
-def test_copy(copy: bool | None) -> None:
+def test_copy_true_copies_and_none_or_false_shares(copy: bool | None) -> None:
     source = array(2, 3)
     producer = Producer(TensorSpec.of_array(source))
     x = bridge.from_dlpack(producer, copy=copy)
@@ -270,14 +270,14 @@ def test_misaligned_data_is_copied() -> None:
     assert producer.deletions == [1, 1]
 
 
-def test_a_device_that_is_the_same() -> None:
+def test_the_device_of_the_memory_shares_it() -> None:
     source = array(2)
     for device in ("cpu", c10.Device("cpu"), c10.CPU):
         x = bridge.from_dlpack(Producer(TensorSpec.of_array(source)), device=device)
         assert x.data_ptr() == source.ctypes.data
 
 
-def test_both_wrappers_pass_through() -> None:
+def test_both_wrappers_are_shared() -> None:
     x = at.ones(2, 3)
     again = bridge.from_dlpack(x)
     assert again.data_ptr() == x.data_ptr()

@@ -44,7 +44,7 @@ def tensors(draw: st.DrawFn) -> tuple[ElementType, TensorSpec]:
 
 
 @given(tensors(), st.booleans())
-def test_every_strided_tensor(case: tuple[ElementType, TensorSpec], versioned: bool) -> None:
+def test_any_strided_tensor_is_read(case: tuple[ElementType, TensorSpec], versioned: bool) -> None:
     element, spec = case
     assert spec.shape is not None
     assert spec.strides is not None
@@ -106,5 +106,5 @@ def is_refused_or_harmless(lies: dict[str, Any], versioned: bool) -> None:
 
 
 @isolated
-def test_random_lies() -> None:
+def test_random_lies_are_refused_or_harmless() -> None:
     is_refused_or_harmless()

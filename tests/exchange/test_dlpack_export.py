@@ -145,7 +145,7 @@ def test_the_device_it_is_on(wrap: type, dl_device: Any) -> None:
 
 @both_wrappers
 @pytest.mark.parametrize("dl_device", [(9999, 0), (7, 0), (4, 0)])
-def test_a_device_out_of_reach(wrap: type, dl_device: tuple[int, int]) -> None:
+def test_a_device_out_of_reach_is_refused(wrap: type, dl_device: tuple[int, int]) -> None:
     with pytest.raises(BufferError):
         six(wrap).__dlpack__(max_version=(1, 3), dl_device=dl_device)
 

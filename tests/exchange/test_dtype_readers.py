@@ -61,7 +61,7 @@ def test_recurrent_layers_run_and_differentiate(layer: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["amax", "argmin", "cumsum", "mean", "median", "prod", "sum"])
-def test_masked_operations_give_what_torch_gives(name: str) -> None:
+def test_masked_operations_agree_with_torch(name: str) -> None:
     x = at.randn(3, 4)
     run = getattr(torch.masked, name)
     expected = run(x.to_torch(), 1, mask=x.to_torch() > 0)

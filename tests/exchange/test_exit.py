@@ -90,7 +90,7 @@ atexit.register(last)
     assert run_python(START + code) == "last\n"
 
 
-def test_a_daemon_thread_that_converts_to_the_end() -> None:
+def test_an_interpreter_ends_quietly_while_a_daemon_thread_converts() -> None:
     # Without torch in the thread: its C++ does not survive the way in which Python ends threads.
     code = """
 def work():

@@ -259,7 +259,7 @@ except ValueError as error:
     )
 
 
-def test_an_entry_point_of_another_name_and_module(tmp_path: Path) -> None:
+def test_an_entry_point_of_another_name_and_module_is_called(tmp_path: Path) -> None:
     run_python(
         USE
         + """
@@ -270,7 +270,7 @@ assert bridge.asarray(offered.Tensor(bytearray(b"a"))).tolist() == [97]
     )
 
 
-def test_an_entry_point_that_fails(tmp_path: Path) -> None:
+def test_an_entry_point_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
     run_python(
         USE
         + """
@@ -307,7 +307,7 @@ assert bridge.convert(np.ones(1), "torch").tolist() == [1]
 
 
 @pytest.mark.parametrize("body", ["sys.exit(3)", "raise ValueError('no\\n more')"])
-def test_an_entry_point_that_ends_the_process_or_raises(tmp_path: Path, body: str) -> None:
+def test_an_entry_point_that_raises_or_exits_is_an_import_error(tmp_path: Path, body: str) -> None:
     path = package(tmp_path, "offered = stops:offer")
     (tmp_path / "stops.py").write_text(f"import sys\ndef offer():\n    {body}\n")
     run_python(
@@ -325,7 +325,7 @@ for _ in range(2):
     )
 
 
-def test_an_entry_point_that_registers_nothing(tmp_path: Path) -> None:
+def test_an_entry_point_that_registers_nothing_is_not_listed(tmp_path: Path) -> None:
     path = package(tmp_path, "offered = elsewhere:nothing")
     (tmp_path / "elsewhere.py").write_text("def nothing():\n    pass\n")
     run_python(
@@ -344,7 +344,7 @@ else:
 
 
 @pytest.mark.parametrize("how", ["top_level.txt", "RECORD"])
-def test_an_entry_point_for_a_class_with_a_door_of_its_own(tmp_path: Path, how: str) -> None:
+def test_an_entry_point_goes_before_a_protocol_of_the_class(tmp_path: Path, how: str) -> None:
     # neither the name nor the module of the entry point is the package's
     path = package(tmp_path, "whatever = elsewhere:offer")
     with (tmp_path / "offered" / "__init__.py").open("a") as file:

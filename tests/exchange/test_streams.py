@@ -157,7 +157,7 @@ def test_our_stream_waits_for_the_stream_of_a_table(
     assert cuda.waits == waits
 
 
-def test_a_table_that_does_not_say_its_stream(cuda: FakeCuda) -> None:
+def test_a_table_without_a_stream_is_refused_or_on_the_default_one(cuda: FakeCuda) -> None:
     producer = producer_type(Table(work_stream_status=-1))(spec())
     with pytest.raises(BufferError, match="current stream"):
         bridge.from_dlpack(producer)
@@ -211,7 +211,7 @@ def test_a_capture_is_not_disturbed(cuda: FakeCuda) -> None:
         streams.wait_for_producer(0, 1)
 
 
-def test_the_host_waits_for_who_knows_no_streams(cuda: FakeCuda) -> None:
+def test_the_host_waits_for_consumers_without_streams(cuda: FakeCuda) -> None:
     cuda.current[1] = SIDE
     streams.synchronise_host(1)
     assert cuda.finished == [(1, SIDE)]

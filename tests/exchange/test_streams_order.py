@@ -267,7 +267,7 @@ def test_an_interface_without_elements_orders_no_streams(device: int) -> None:
 
 @devices
 @pytest.mark.parametrize("handle", [0, 1])
-def test_both_names_of_the_default_stream_in_a_table(device: int, handle: int) -> None:
+def test_a_table_may_give_either_name_of_the_default_stream(device: int, handle: int) -> None:
     ours = torch.cuda.Stream(device)
     t = zeros(device)
     spec = TensorSpec(t.data_ptr(), (N,), (1,), device=(abi.CUDA, device), owner=t)

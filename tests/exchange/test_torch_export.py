@@ -134,7 +134,7 @@ def test_negative_strides_are_copied(name: str) -> None:
             bridge.to_torch(source, copy=False)
 
 
-def test_negative_strides_of_one_element_or_none_are_no_hindrance() -> None:
+def test_negative_strides_of_one_element_or_none_are_exported() -> None:
     array = np.arange(6.0)[::-1][:1]
     t = bridge.to_torch(array)
     assert t.tolist() == [5.0]

@@ -127,7 +127,7 @@ def test_repeated_elements_are_too_many_bytes(convert: Callable[[Any], Any]) -> 
     assert bridge.from_dlpack(large[0]).nbytes() == 2**23
 
 
-def test_subclasses_without_a_say_of_their_own() -> None:
+def test_subclasses_without_torch_function_are_shared() -> None:
     class Named(torch.Tensor):
         pass
 

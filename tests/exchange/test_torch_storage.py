@@ -123,7 +123,7 @@ def test_a_storage_that_shrank_before_import_is_an_error(access: str) -> None:
 
 @pytest.mark.parametrize("copy", [None, True, False])
 @isolated
-def test_resized_to_nothing_before_import(copy: bool | None) -> None:
+def test_a_storage_without_bytes_is_refused(copy: bool | None) -> None:
     t = new_memory()
     to_nothing(t)
     with pytest.raises(BufferError):

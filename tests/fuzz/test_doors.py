@@ -73,7 +73,7 @@ def test_a_door_takes_or_refuses(name: str) -> None:
 
 
 @isolated
-def test_the_reader_of_blobs() -> None:
+def test_the_reader_of_blobs_reads_or_refuses_each_kept_input() -> None:
     checker = Checker()
     for data in inputs("blob", kept("blob")):
         try:
@@ -85,7 +85,7 @@ def test_the_reader_of_blobs() -> None:
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_what_is_kept_is_small(name: str) -> None:
+def test_the_kept_inputs_are_few_and_small(name: str) -> None:
     found = kept(name)
     assert 0 < len(found) <= MOST
     assert sum(map(len, found)) <= MOST_BYTES
@@ -140,7 +140,7 @@ def test_an_input_that_takes_too_long_is_left() -> None:
     Path(found.stdout.split()[-1]).unlink()
 
 
-def test_what_stands_leaves_no_file() -> None:
+def test_a_run_without_findings_leaves_no_file() -> None:
     found = _fuzz("stands", "--by-chance", "0.1")
     assert found.returncode == 0, found.stderr
     assert not Path(found.stdout.splitlines()[0].split()[-1]).exists()

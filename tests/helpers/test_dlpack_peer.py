@@ -53,7 +53,7 @@ def test_numpy_reads_the_flag() -> None:
 
 
 @pytest.mark.parametrize("versioned", [True, False])
-def test_a_capsule_nobody_takes_calls_its_deleter(versioned: bool) -> None:
+def test_an_unconsumed_capsule_calls_its_deleter(versioned: bool) -> None:
     managed = ManagedTensor(TensorSpec.of_array(array()), versioned=versioned)
     capsule = managed.capsule()
     assert abi.capsule_pointer(capsule, abi.capsule_name(capsule)) == managed.address
@@ -75,7 +75,7 @@ def test_the_owner_goes_with_the_deleter() -> None:
 
 
 @pytest.mark.parametrize("max_version", [None, (1, 3)])
-def test_take_from_numpy(max_version: tuple[int, int] | None) -> None:
+def test_take_reads_an_array_of_numpy(max_version: tuple[int, int] | None) -> None:
     source = array()[::2, ::-1]
     taken = take(source, max_version=max_version)
     assert taken.shape == (2, 4)
@@ -108,7 +108,7 @@ def test_torch_owner_is_released() -> None:
     assert alive() is None
 
 
-def test_table_of_torch() -> None:
+def test_the_table_of_torch_takes_and_borrows() -> None:
     table = ExchangeTable(torch.Tensor)
     assert table.version[0] == 1
     t = torch.arange(6, dtype=torch.int16).reshape(2, 3).t()

@@ -70,43 +70,43 @@ def test_hypothesis_draws_as_it_does_outside() -> None:
     draws_as(derandomize=settings().derandomize, deadline=settings().deadline)
 
 
-def test_ways_to_pass() -> None:
+def test_a_test_passes_with_arguments_and_threads() -> None:
     passes(value=3, caller=os.getpid())
     starts_a_thread()
 
 
-def test_a_failed_assertion() -> None:
+def test_a_failed_assertion_fails_the_test() -> None:
     with pytest.raises(pytest.fail.Exception, match="not four"):
         fails(value=3)
 
 
-def test_a_crash() -> None:
+def test_a_crash_fails_the_test() -> None:
     with pytest.raises(pytest.fail.Exception, match="SIGSEGV"):
         crashes()
     passes(value=3, caller=os.getpid())
 
 
-def test_an_early_exit() -> None:
+def test_an_early_exit_fails_the_test() -> None:
     with pytest.raises(pytest.fail.Exception, match="exit status 3"):
         exits()
 
 
-def test_a_skip() -> None:
+def test_a_skip_skips_the_test() -> None:
     with pytest.raises(pytest.skip.Exception, match="nothing to do"):
         skips()
 
 
-def test_a_warning() -> None:
+def test_a_warning_fails_the_test() -> None:
     with pytest.raises(pytest.fail.Exception, match="careful"):
         warns()
 
 
-def test_an_error_that_nobody_could_raise() -> None:
+def test_an_unraisable_error_fails_the_test() -> None:
     with pytest.raises(pytest.fail.Exception, match="in __del__"):
         raises_where_nobody_listens()
 
 
-def test_run_python() -> None:
+def test_run_python_returns_the_output_or_fails() -> None:
     assert run_python("print(6 * 7)") == "42\n"
     for code in ("import sys; sys.exit(2)", "import sys; print('bad', file=sys.stderr)", "1 / 0"):
         with pytest.raises(pytest.fail.Exception):

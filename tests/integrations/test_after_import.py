@@ -44,7 +44,7 @@ def test_either_may_be_imported_first(imports: str) -> None:
     run(imports + HABITS)
 
 
-def test_a_file_of_another_process(tmp_path: Path) -> None:
+def test_a_file_of_another_process_is_loaded(tmp_path: Path) -> None:
     file = str(tmp_path / "x.pt")
     run("import sys, torch; from bridge import at; torch.save(at.ones(2), sys.argv[1])", file)
     found = run("import bridge, sys, torch; print(torch.load(sys.argv[1]))", file)
@@ -84,7 +84,7 @@ assert calls == [2, "now"]
     run(PACKAGE + code, package)
 
 
-def test_an_import_that_fails(package: str) -> None:
+def test_a_failed_import_calls_nothing(package: str) -> None:
     code = """
 after_import("broken", lambda: calls.append("broken"))
 after_import("no_such_module", lambda: calls.append("absent"))

@@ -16,7 +16,7 @@ def six() -> at.Tensor:
     return at.arange(6.0).reshape(2, 3)
 
 
-def test_views_are_views() -> None:
+def test_rearrange_gives_views() -> None:
     x = six()
     for pattern in ("a b -> b a", "a b -> (a b)", "a b -> a 1 b"):
         found = einops.rearrange(x, pattern)
@@ -26,12 +26,12 @@ def test_views_are_views() -> None:
 
 
 @pytest.mark.parametrize("operation", ["min", "max", "sum", "mean", "prod"])
-def test_reduce(operation: str) -> None:
+def test_reduce_agrees_with_einops_on_torch(operation: str) -> None:
     found = einops.reduce(six(), "a b -> b", operation)
     assert found.tolist() == einops.reduce(six().to_torch(), "a b -> b", operation).tolist()
 
 
-def test_repeat_einsum_pack() -> None:
+def test_repeat_einsum_and_pack_agree_with_einops_on_torch() -> None:
     x, t = six(), six().to_torch()
     assert torch.equal(
         einops.repeat(x, "a b -> (a two) b", two=2).to_torch(),
@@ -44,7 +44,7 @@ def test_repeat_einsum_pack() -> None:
     assert einops.rearrange([x, x], "n a b -> a (n b)").tolist() == packed.tolist()
 
 
-def test_shapes_and_arrays() -> None:
+def test_parse_shape_and_asnumpy_take_tensors() -> None:
     x = six()
     assert einops.parse_shape(x, "a b") == {"a": 2, "b": 3}
     assert bridge.shares_memory(einops.asnumpy(x), x)

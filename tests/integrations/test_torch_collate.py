@@ -46,13 +46,13 @@ def test_read_only_and_reversed_memory() -> None:
     assert x.readonly
 
 
-def test_sizes_that_differ() -> None:
+def test_samples_of_different_sizes_are_refused() -> None:
     with pytest.raises(RuntimeError, match="equal size"):
         default_collate([at.zeros(2), at.zeros(3)])
 
 
 @pytest.mark.parametrize("start", [None, "fork", "spawn"])
-def test_loader(start: str | None) -> None:
+def test_a_loader_collates_tensors_to_torch(start: str | None) -> None:
     loader = DataLoader(
         Rows(), batch_size=3, num_workers=2 if start else 0, multiprocessing_context=start
     )
@@ -67,6 +67,6 @@ def test_loader(start: str | None) -> None:
         assert torch.equal(tensor, batch["at"])
 
 
-def test_samples_that_no_function_collates() -> None:
+def test_a_loader_passes_samples_on_without_batches() -> None:
     loader = DataLoader(Rows(), batch_size=None, num_workers=1, multiprocessing_context="fork")
     assert [sample["at"].tolist() for sample in loader] == [[float(i)] * 2 for i in range(6)]

@@ -37,7 +37,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("function", GRAPHS.values(), ids=GRAPHS)
-def test_one_graph(function: Callable[[Any], Any]) -> None:
+def test_functions_compile_to_one_graph(function: Callable[[Any], Any]) -> None:
     t = torch.rand(3, generator=torch.Generator().manual_seed(0))
     expected = function(t)
     found = compiled(function)(t)
@@ -64,7 +64,7 @@ def test_memory_is_shared_or_copied_as_said() -> None:
         assert t.tolist() == [expected] * 2
 
 
-def test_gradients() -> None:
+def test_gradients_pass_through_compiled_functions() -> None:
     t = torch.ones(2, requires_grad=True)
     compiled(lambda t: bridge.to_torch(t * 2).sum())(t).backward()
     assert t.grad is not None

@@ -116,11 +116,11 @@ def test_arrays_and_tensors_are_one_memory(
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch itself
 @pytest.mark.parametrize("function", [read_after, add_in_place])
-def test_the_default_backend(function: Callable[[Any], Any]) -> None:
+def test_the_default_backend_gives_the_same_values(function: Callable[[Any], Any]) -> None:
     assert result_of(torch.compile(function)) == result_of(function)
 
 
-def test_an_array_from_a_helper_outside_of_the_graph() -> None:
+def test_an_array_of_a_helper_outside_of_the_graph_sees_the_memory() -> None:
     @torch.compiler.disable
     def array_of(a: Any) -> Any:
         return bridge.to_numpy(bridge.from_dlpack(a))
@@ -227,7 +227,7 @@ def test_a_tensor_in_a_graph_is_an_at_tensor(name: str, backend: str) -> None:
 @pytest.mark.parametrize(
     "name", ["sizes()", "strides()", "readonly", "isinstance", "isinstance, torch", "type", "slice"]
 )
-def test_what_stays_in_one_graph(name: str) -> None:
+def test_questions_about_a_tensor_stay_in_one_graph(name: str) -> None:
     def function(a: Any) -> Any:
         return a + QUESTIONS[name](bridge.from_dlpack(a), a)
 
@@ -260,7 +260,7 @@ def test_a_graph_that_was_compiled_before_is_audited() -> None:
     assert function(t).tolist() == [2.0, 2.0]
 
 
-def test_an_at_tensor_as_argument() -> None:
+def test_a_compiled_function_takes_an_at_tensor() -> None:
     function = torch.compile(lambda x: (x.device(), x.dtype(), x.sizes(), x + 1), backend="eager")
     device, dtype, sizes, result = function(at.ones(2))
     assert (device, dtype, list(sizes)) == ("cpu", "float32", [2])

@@ -29,7 +29,7 @@ def test_each_that_is_registered_has_the_parameters_of_old() -> None:
         assert len(new.returns) == len(old.returns)
 
 
-def test_arguments_by_position() -> None:
+def test_arguments_are_taken_by_position() -> None:
     rois, deltas = torch.tensor([[0.0, 1.0, 1.0, 5.0, 5.0]]), torch.zeros(1, 4)
     info = torch.tensor([[10.0, 10.0, 1.0]])
     boxes, splits = OPS.BBoxTransform(
@@ -41,7 +41,7 @@ def test_arguments_by_position() -> None:
     assert OPS.Bucketize(x, [1.0, 2.0]).tolist() == [[0, 2]]
 
 
-def test_parameters_without_a_value_have_that_of_the_operator() -> None:
+def test_parameters_without_a_value_take_the_default_of_the_operator() -> None:
     x = torch.tensor([0.25, 0.75], requires_grad=True)
     y = OPS.Logit(x)
     y.sum().backward()

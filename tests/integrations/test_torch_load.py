@@ -25,7 +25,7 @@ def loaded(x: Any) -> Any:
 @pytest.mark.parametrize(
     "dtype", ["float32", "int64", "uint8", "bool", "complex64", "bfloat16", "float8_e4m3fn"]
 )
-def test_numbers(wrap: Any, dtype: str) -> None:
+def test_tensors_of_numbers_are_loaded(wrap: Any, dtype: str) -> None:
     x = at.tensor([[0.0, 1.0, -2.0], [3.0, 300.0, 5.0]]).abs().to(dtype)
     found = loaded(wrap(x))
     assert type(found) is wrap
@@ -33,7 +33,7 @@ def test_numbers(wrap: Any, dtype: str) -> None:
     assert bytes(at.Tensor(found).view("uint8")) == bytes(x.view("uint8"))
 
 
-def test_other_states() -> None:
+def test_tensors_of_other_states_and_strings_are_loaded() -> None:
     assert not loaded(at.Tensor()).defined()
     assert loaded(caffe2.Tensor([2, 3], "cpu")).sizes() == (2, 3)
     assert loaded(at.zeros(0, 3)).shape == (0, 3)
@@ -42,7 +42,7 @@ def test_other_states() -> None:
     assert loaded(bridge.asarray(["a", b"\xff"])).tolist() == [b"a", b"\xff"]
 
 
-def test_a_checkpoint() -> None:
+def test_a_checkpoint_with_types_and_devices_is_loaded() -> None:
     x = at.ones(2)
     state = {"weights": [x, torch.ones(1)], "dtype": x.dtype, "device": x.device,
              "sizes": x.sizes(), "options": c10.dtype("int8").device("cpu")}  # fmt: skip
@@ -65,7 +65,7 @@ def test_other_classes_are_for_their_owners_to_allow() -> None:
         assert type(loaded(OwnTensor(at.ones(2)))) is OwnTensor
 
 
-def test_a_file_that_lies() -> None:
+def test_a_file_that_lies_is_refused() -> None:
     file = io.BytesIO()
 
     class Liar:

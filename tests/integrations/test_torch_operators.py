@@ -29,7 +29,7 @@ def by_torch(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.leaky_relu(first, 0.25) * second.sigmoid()
 
 
-def test_values_and_gradients() -> None:
+def test_an_operator_gives_values_and_gradients_of_torch() -> None:
     w = torch.ones(8, 6).requires_grad_()
     b = torch.arange(8.0).requires_grad_()
     linear(X, w, b).sum().backward()
@@ -40,7 +40,7 @@ def test_values_and_gradients() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # torch's own
-def test_compiled_and_exported() -> None:
+def test_an_operator_is_compiled_and_exported() -> None:
     class Module(torch.nn.Module):
         def forward(self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
             return linear(x, w, b)
@@ -68,7 +68,7 @@ def test_compiled_and_exported() -> None:
         ("Cast", [torch.tensor([1.5])], {"to": 2}, torch.tensor([1]).int()),
     ],
 )
-def test_inputs_and_arguments(
+def test_operators_take_inputs_and_arguments_of_each_kind(
     name: str, inputs: list[object], arguments: dict[str, object], wanted: object
 ) -> None:
     found = getattr(OPS, name)(*inputs, **arguments)
@@ -77,7 +77,7 @@ def test_inputs_and_arguments(
     torch.testing.assert_close(found, wanted)
 
 
-def test_inputs_of_any_strides() -> None:
+def test_operators_take_inputs_of_any_strides() -> None:
     x, y, dz = X.t(), X.t() + 1, torch.arange(1.0, 7)
     for found in zip(
         OPS.SquaredL2DistanceGradient(x, y, dz),
@@ -137,7 +137,7 @@ def test_the_latest_declaration_counts() -> None:
 
 
 @pytest.mark.parametrize("order", ["torch, bridge.caffe2", "bridge.caffe2, torch"])
-def test_in_either_order_of_imports(order: str) -> None:
+def test_operators_are_there_in_either_order_of_imports(order: str) -> None:
     program = (
         f"import {order}, sys\n"
         "assert 'bridge.caffe2.operators' not in sys.modules\n"

@@ -28,7 +28,7 @@ def test_a_parameter_is_on_the_memory(wrap: type) -> None:
     assert x.tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
-def test_without_gradients() -> None:
+def test_a_parameter_of_integers_needs_requires_grad_false() -> None:
     parameter = torch.nn.Parameter(at.arange(3), requires_grad=False)
     assert not parameter.requires_grad
     with pytest.raises(RuntimeError, match="floating point"):
@@ -52,7 +52,7 @@ def test_torchs_own_tensors_are_taken_as_before() -> None:
     ]  # fmt: skip
 
 
-def test_an_at_tensor_records_no_gradients() -> None:
+def test_an_at_tensor_refuses_to_require_gradients() -> None:
     x = at.ones(2)
     assert x.requires_grad_(False) is x
     with pytest.raises(RuntimeError, match="to_torch"):

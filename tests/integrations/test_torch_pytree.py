@@ -12,7 +12,7 @@ import bridge
 from bridge import at
 
 
-def test_vmap() -> None:
+def test_vmap_maps_over_tensors() -> None:
     x, y = at.arange(6.0).reshape(2, 3), at.ones(3)
     doubled = torch.vmap(lambda row: row * 2)(x)
     assert doubled.tolist() == (x * 2).tolist()
@@ -24,14 +24,14 @@ def test_vmap() -> None:
     assert product.tolist() == [[4.0] * 4] * 3
 
 
-def test_functions_of_at_and_tensors_from_outside() -> None:
+def test_vmap_takes_functions_of_at_and_tensors_from_outside() -> None:
     x, outside = at.arange(6.0).reshape(2, 3), at.ones(3)
     assert torch.vmap(lambda row: at.add(row, outside))(x).tolist() == (x + 1).tolist()
     assert torch.vmap(lambda row: row + outside)(x).tolist() == (x + 1).tolist()
     assert torch.vmap(lambda row: outside - row)(x).tolist() == (1 - x).tolist()
 
 
-def test_derivatives() -> None:
+def test_grad_and_jacrev_differentiate_functions_of_tensors() -> None:
     x = at.tensor([1.0, 2.0])
     assert torch.func.grad(lambda a: (a * a).sum())(x).tolist() == [2.0, 4.0]
     assert torch.func.jacrev(lambda a: a * a)(x).tolist() == [[2.0, 0.0], [0.0, 4.0]]
@@ -47,7 +47,7 @@ def test_memory_is_shared_unless_it_is_read_only() -> None:
     assert readonly.tolist() == [0, 0]
 
 
-def test_trees() -> None:
+def test_tensors_are_leaves_of_trees_unless_torch_cannot_have_them() -> None:
     x = at.arange(3)
     tree: Any = {
         "x": [x],

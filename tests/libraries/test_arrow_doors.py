@@ -32,7 +32,7 @@ def test_a_query_is_run_at_each_call() -> None:
 
 
 @pytest.mark.parametrize("kind", ["pyarrow", "nanoarrow"])
-def test_what_is_read_once(kind: str) -> None:
+def test_a_reader_that_is_read_once_is_not_read_by_questions(kind: str) -> None:
     def make() -> Any:
         if kind == "pyarrow":
             return pa.table({"a": [1, 2]}).to_reader()
@@ -50,7 +50,7 @@ def test_what_is_read_once(kind: str) -> None:
     assert bridge.from_dlpack(make(), copy=False).tolist() == values
 
 
-def test_calls_that_join_chunks() -> None:
+def test_an_error_about_chunks_names_the_call_that_joins_them() -> None:
     chunks = pa.chunked_array([[1], [2]])
     with pytest.raises(BufferError, match=r"combine_chunks\(\)"):
         bridge.from_dlpack(chunks)
@@ -83,7 +83,7 @@ def test_bits_and_columns_are_places_in_memory() -> None:
     assert not bridge.shares_memory(table, bits[8:])
 
 
-def test_nothing_is_copied_of_nothing() -> None:
+def test_nothing_is_copied_where_there_are_no_elements() -> None:
     table = pa.table({"a": pa.array([], pa.int64()), "b": pa.array([], pa.float64())})
     for x, sizes in ((table, (0, 2)), (pa.array([], pa.bool_()), (0,))):
         assert bridge.from_dlpack(x, copy=False).sizes() == sizes
@@ -91,7 +91,7 @@ def test_nothing_is_copied_of_nothing() -> None:
             bridge.to_numpy(x)
 
 
-def test_lists_of_one_size_of_pandas() -> None:
+def test_pandas_lists_of_one_size_are_shared_and_others_refused() -> None:
     pd = pytest.importorskip("pandas")
     rows = pa.array([[1, 2], [3, 4]], pa.list_(pa.int16(), 2))
     column = pd.Series(pd.arrays.ArrowExtensionArray(rows))

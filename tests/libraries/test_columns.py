@@ -45,7 +45,7 @@ def test_pandas_index_is_read_only() -> None:
     assert bridge.to_torch(index).tolist() == [1, 2]
 
 
-def test_pandas_frames() -> None:
+def test_pandas_frames_of_one_block_are_shared_and_others_copied() -> None:
     pd = pytest.importorskip("pandas")
     held = np.arange(4.0).reshape(2, 2)
     assert not copied(pd.DataFrame(held, copy=False))
@@ -56,7 +56,7 @@ def test_pandas_frames() -> None:
     assert workspace.FetchBlob("frame").tolist() == [[1, 3], [2, 4]]
 
 
-def test_pandas_on_arrow() -> None:
+def test_pandas_columns_on_arrow_are_shared_read_only() -> None:
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     column = pd.Series([1, 2], dtype="int64[pyarrow]")
@@ -68,7 +68,7 @@ def test_pandas_on_arrow() -> None:
 @pytest.mark.parametrize(
     "dtype", ["Int64", "boolean", "Float64", "category", "int64[pyarrow]", "bool[pyarrow]"]
 )
-def test_pandas_nulls(dtype: str) -> None:
+def test_pandas_nulls_are_refused(dtype: str) -> None:
     pd = pytest.importorskip("pandas")
     if "pyarrow" in dtype:
         pytest.importorskip("pyarrow")
@@ -80,13 +80,13 @@ def test_pandas_nulls(dtype: str) -> None:
         bridge.asarray(pd.DataFrame({"a": column}))
 
 
-def test_pandas_what_is_no_number() -> None:
+def test_pandas_columns_of_times_are_refused() -> None:
     pd = pytest.importorskip("pandas")
     with pytest.raises(BufferError, match="times"):
         bridge.asarray(pd.Series(pd.to_datetime(["2020-01-01"])))
 
 
-def test_pandas_frames_of_masked_columns() -> None:
+def test_pandas_frames_of_masked_columns_are_copied() -> None:
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": pd.array([1, 2], dtype="Int64"), "b": [True, False]})
     assert copied(frame)
@@ -108,19 +108,19 @@ def test_pandas_errors_name_the_call() -> None:
             bridge.from_dlpack(x)
 
 
-def test_what_is_not_computed_yet_names_the_call() -> None:
+def test_a_lazy_frame_names_the_call_that_computes_it() -> None:
     pl = pytest.importorskip("polars")
     with pytest.raises(TypeError, match=r"collect\(\)"):
         bridge.from_dlpack(pl.LazyFrame({"a": [1]}))
 
 
-def test_explain_of_what_is_copied_has_no_address() -> None:
+def test_explain_of_a_frame_that_is_copied_has_no_address() -> None:
     pd = pytest.importorskip("pandas")
     found = bridge.explain(pd.DataFrame({"a": [1, 2], "b": [0.5, 1.5]}))
     assert (found.sizes, found.nbytes, found.address) == ([2, 2], 32, None)
 
 
-def test_polars_columns() -> None:
+def test_polars_columns_are_shared_and_frames_copied() -> None:
     pl = pytest.importorskip("polars")
     column = pl.Series([1, 2, 3])
     assert not copied(column)
@@ -136,7 +136,7 @@ def test_polars_columns() -> None:
     assert bridge.to_numpy(frame).tolist() == [[1, 0.5], [2, 1.5]]
 
 
-def test_polars_nulls() -> None:
+def test_polars_nulls_are_refused() -> None:
     pl = pytest.importorskip("polars")
     columns = [
         pl.Series([2**53 + 1, None]),
@@ -150,7 +150,7 @@ def test_polars_nulls() -> None:
                 call(column)
 
 
-def test_awkward() -> None:
+def test_awkward_arrays_are_shared_if_they_are_regular() -> None:
     ak = pytest.importorskip("awkward")
     x = ak.Array([[1.0, 2.0], [3.0, 4.0]])
     assert bridge.from_dlpack(x).readonly
@@ -163,7 +163,7 @@ def test_awkward() -> None:
         bridge.from_dlpack(ak.Array([[1], [2, 3]]))
 
 
-def test_xarray() -> None:
+def test_xarray_variables_are_shared() -> None:
     xr = pytest.importorskip("xarray")
     held = np.arange(3.0)
     for x in (xr.DataArray(held), xr.Variable("x", held)):
@@ -171,7 +171,7 @@ def test_xarray() -> None:
         assert bridge.shares_memory(x, held)
 
 
-def test_strings() -> None:
+def test_pandas_strings_are_copied() -> None:
     pd = pytest.importorskip("pandas")
     for x in (pd.Series(["a", "b"]), pd.Index(["a", "b"]), pd.Series(["a", "b"], dtype=object)):
         assert bridge.asarray(x).tolist() == [b"a", b"b"]
@@ -183,7 +183,7 @@ def test_strings() -> None:
         bridge.asarray(pd.Series(["a", None]))
 
 
-def test_strings_of_polars_and_arrow() -> None:
+def test_polars_and_arrow_strings_are_copied() -> None:
     pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     for x in (pl.Series(["a", "b"]), pa.array(["a", "b"]), pa.chunked_array([["a"], ["b"]])):
         assert bridge.asarray(x).tolist() == [b"a", b"b"]
@@ -194,7 +194,7 @@ def test_strings_of_polars_and_arrow() -> None:
             bridge.asarray(x)
 
 
-def test_columns_of_datasets() -> None:
+def test_columns_of_datasets_are_read() -> None:
     datasets = pytest.importorskip("datasets")
     data = datasets.Dataset.from_dict({"text": ["x", "y"], "number": [1, 2]})
     assert bridge.asarray(data["text"]).tolist() == [b"x", b"y"]

@@ -108,7 +108,7 @@ for name in ("cupy", "jax", "tensorflow"):
 """
 
 
-def test_arrays_of_its_own() -> None:
+def test_arrays_of_cupy_come_back_as_themselves() -> None:
     run_python(STAND_IN + ARRAYS)
 
 
@@ -120,5 +120,5 @@ def test_device_memory_is_shared() -> None:
     run_python(STAND_IN + ON_THE_DEVICE)
 
 
-def test_frameworks_that_are_not_there() -> None:
+def test_frameworks_that_are_not_there_are_named() -> None:
     run_python(ABSENT)

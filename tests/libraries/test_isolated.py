@@ -13,7 +13,7 @@ from tests.helpers.isolate import run_python
 
 @pytest.mark.parametrize("file", ["test_libraries.py", "test_objects.py"])
 @pytest.mark.parametrize("name", sorted(ALONE))
-def test_alone(name: str, file: str) -> None:
+def test_tests_of_a_library_pass_in_a_process_of_its_own(name: str, file: str) -> None:
     assert run_alone(name, f"tests/libraries/{file}") > 20
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.isolate import run_python
 
 
-def test_variables_of_torch() -> None:
+def test_variables_on_torch_are_shared_or_name_detach() -> None:
     pytest.importorskip("keras")
     run_python(
         """

@@ -61,7 +61,7 @@ def sizes_of(library: str) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("dtype", sorted(ALL))
-def test_there_and_back(library: str, dtype: str) -> None:
+def test_tensors_go_to_each_library_and_back(library: str, dtype: str) -> None:
     types, copied, _, _ = LIBRARIES[library]
     x = tensor(dtype, sizes_of(library))
     if dtype not in types:
@@ -107,14 +107,14 @@ def test_read_only_memory_is_not_made_writable(library: str) -> None:
 
 
 @pytest.mark.parametrize("step", [-1, 2])
-def test_strides(library: str, step: int) -> None:
+def test_strided_memory_keeps_its_values(library: str, step: int) -> None:
     held = np.arange(8, dtype=np.float32)[::step]
     assert bridge.from_dlpack(bridge.convert(held, library)).tolist() == held.tolist()
     columns = np.arange(6, dtype=np.float32).reshape(2, 3).T
     assert bridge.from_dlpack(bridge.convert(columns, library)).tolist() == columns.tolist()
 
 
-def test_dimensions(library: str) -> None:
+def test_numbers_of_dimensions_that_a_library_lacks_are_refused(library: str) -> None:
     _, _, least, most = LIBRARIES[library]
     for ndim in range(6):
         x = tensor("float32", (1,) * ndim)
@@ -125,12 +125,12 @@ def test_dimensions(library: str) -> None:
                 bridge.convert(x, library)
 
 
-def test_no_elements(library: str) -> None:
+def test_tensors_without_elements_keep_their_sizes(library: str) -> None:
     x = tensor("float32", (0, 3) if LIBRARIES[library][3] > 1 else (0,))
     assert bridge.from_dlpack(bridge.convert(x, library)).sizes() == x.sizes()
 
 
-def test_every_door(library: str) -> None:
+def test_every_door_takes_objects_of_each_library(library: str) -> None:
     y = bridge.convert(tensor("float32"), library)
     values = [0.0, 1.0, 2.0, 3.0]
     for name in ("torch", "numpy", "at", "caffe2"):
@@ -151,13 +151,15 @@ def test_all_libraries_are_tested() -> None:
     assert not libraries.IMPORT_ONLY & set(exporting_names())
 
 
-def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_is_not_installed_is_an_import_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "warp", None)
     with pytest.raises(ImportError, match="warp"):
         bridge.convert(np.ones(1), "warp")
 
 
-def test_paddle_gradients_and_sparse() -> None:
+def test_paddle_tensors_with_gradients_and_sparse_ones_are_refused() -> None:
     paddle = alone.importorskip("paddle")
     w = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
     for call in (bridge.from_dlpack, bridge.to_torch, bridge.to_numpy, bridge.asarray):
@@ -169,7 +171,7 @@ def test_paddle_gradients_and_sparse() -> None:
         bridge.from_dlpack(sparse)
 
 
-def test_onnxruntime_values() -> None:
+def test_onnxruntime_values_of_bools_and_inner_values_are_read() -> None:
     ort = pytest.importorskip("onnxruntime")
     x = bridge.from_dlpack(ort.OrtValue.ortvalue_from_numpy(np.array([True, False])))
     assert x.dtype().name == "bool"
@@ -178,7 +180,7 @@ def test_onnxruntime_values() -> None:
     assert bridge.to_numpy(outer._ortvalue).tolist() == [1, 2]
 
 
-def test_mindspore_values() -> None:
+def test_mindspore_tensors_of_complex_are_shared_and_lazy_ones_refused() -> None:
     mindspore = alone.importorskip("mindspore")
     x = mindspore.Tensor(np.complex64([1, 2j]))
     assert bridge.from_dlpack(x, copy=False).tolist() == [1, 2j]
@@ -189,7 +191,7 @@ def test_mindspore_values() -> None:
         bridge.from_dlpack(lazy)
 
 
-def test_tinygrad_values() -> None:
+def test_tinygrad_tensors_of_bfloat16_and_nothing_are_read() -> None:
     tinygrad = pytest.importorskip("tinygrad")
     half = tinygrad.Tensor([0.0, 1.0, 2.0], dtype="bfloat16", device="PYTHON").realize()
     assert bridge.from_dlpack(half).dtype() == "bfloat16"
@@ -198,7 +200,7 @@ def test_tinygrad_values() -> None:
     assert bridge.from_dlpack(nothing).sizes() == (0, 3)
 
 
-def test_openvino_types_that_numpy_lacks() -> None:
+def test_openvino_bfloat16_is_read_and_packed_types_refused() -> None:
     openvino = pytest.importorskip("openvino")
     half = openvino.Tensor(openvino.Type.bf16, [2])
     assert bridge.from_dlpack(half).dtype().name == "bfloat16"
@@ -206,7 +208,7 @@ def test_openvino_types_that_numpy_lacks() -> None:
         bridge.from_dlpack(openvino.Tensor(openvino.Type.u4, [2]))
 
 
-def test_onnx_messages() -> None:
+def test_onnx_messages_are_read_and_strings_refused() -> None:
     onnx = pytest.importorskip("onnx")
     message = onnx.numpy_helper.from_array(np.float32([1, 2]))
     with bridge.audit() as log:
@@ -229,7 +231,9 @@ def test_frames_of_pyav_name_their_planes() -> None:
 
 
 @pytest.mark.parametrize("library_name", ["PIL", "h5py", "zarr", "blosc2", "dask"])
-def test_what_makes_new_memory_at_each_call(library_name: str, tmp_path: Any) -> None:
+def test_objects_that_make_new_memory_at_each_call_are_copied(
+    library_name: str, tmp_path: Any
+) -> None:
     library = pytest.importorskip(library_name)
     values = np.arange(4, dtype=np.uint8).reshape(2, 2)
     if library_name == "PIL":
@@ -256,7 +260,7 @@ def test_what_makes_new_memory_at_each_call(library_name: str, tmp_path: Any) ->
         bridge.asarray(x)
 
 
-def test_a_library_that_is_not_installed_is_named_with_what_installs_it(
+def test_a_missing_library_is_named_with_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)

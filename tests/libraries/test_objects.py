@@ -123,7 +123,7 @@ def what_is_wrong(kind: Kind, x: Any, everywhere: bool) -> list[str]:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("library", sorted(LIBRARIES))
-def test_every_door(library: str, layout: str) -> None:
+def test_every_door_takes_or_refuses_each_kind_of_object(library: str, layout: str) -> None:
     wrong, made = [], 0
     for kind in kinds(library):
         for dtype in TYPES:
@@ -139,7 +139,7 @@ def test_every_door(library: str, layout: str) -> None:
 
 
 @pytest.mark.parametrize("library", sorted(LIBRARIES))
-def test_a_plain_object(library: str) -> None:
+def test_a_plain_object_is_shared_and_kept_alive(library: str) -> None:
     """It is shared unless the library has no memory to share, and lives as long as it is used."""
     for kind in kinds(library):
         sizes = (2, 3) if kind.name in ("lists", "shaped") else (6,)
@@ -190,7 +190,7 @@ def wrong_out(library: str, read: Callable[[Any], Any], array: Any) -> list[str]
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("library", sorted(READERS))
-def test_out(library: str, layout: str) -> None:
+def test_each_library_gets_the_values_of_each_type_and_layout(library: str, layout: str) -> None:
     read = READERS[library](library)
     wrong = []
     for dtype in TYPES:

@@ -22,7 +22,7 @@ EXCEPTIONS = {
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch's samples
-def test_a_selection_of_torchs_table() -> None:
+def test_a_selection_of_torchs_operations_gives_the_same_on_our_tensors() -> None:
     selected = table()[5::14]
     routes = ("function", "function_on_readonly", "method", "in_place", "in_place_overlapping")
     found = list(run(selected, ("float32",), (*routes, "out", "out_overlapping"), most=1))

@@ -120,7 +120,9 @@ CASES: list[tuple[Callable[[], Any], str, int | None]] = [
 
 
 @pytest.mark.parametrize(("call", "route", "copied"), CASES, ids=[case[1] for case in CASES])
-def test_one_record_a_conversion(call: Callable[[], Any], route: str, copied: int | None) -> None:
+def test_each_conversion_is_one_record(
+    call: Callable[[], Any], route: str, copied: int | None
+) -> None:
     call()  # what is made at first use is not what is tested
     at.zeros(1).numpy()
     source = call
@@ -138,7 +140,7 @@ def test_one_record_a_conversion(call: Callable[[], Any], route: str, copied: in
     assert result is not None
 
 
-def test_fetches_and_feeds_into_what_is_there() -> None:
+def test_fetches_and_feeds_into_existing_blobs_are_recorded() -> None:
     workspace.FeedBlob("n", readonly())
     workspace.FeedBlob("t", torch.zeros(6))
     blob = workspace.Workspace.current.blobs["n"]
@@ -170,7 +172,7 @@ def test_fetches_and_feeds_into_what_is_there() -> None:
     ]
 
 
-def test_what_is_fed_and_fetched_is_the_same_as_without() -> None:
+def test_an_audit_does_not_change_feeds_and_fetches() -> None:
     t = torch.arange(6.0)
     with bridge.audit():
         workspace.FeedBlob("t", t)
@@ -181,7 +183,7 @@ def test_what_is_fed_and_fetched_is_the_same_as_without() -> None:
     assert kept.tolist() == [1, 2, 3]
 
 
-def test_operations_and_strings_are_no_conversions() -> None:
+def test_operations_and_strings_are_not_recorded() -> None:
     x, c = tensor(), held()
     with bridge.audit() as log:
         x.clone()
@@ -218,7 +220,7 @@ def test_a_foreign_reader_of_the_exchange_table_is_seen() -> None:
     assert bridge.from_dlpack(taken).data_ptr() == x.data_ptr()
 
 
-def test_a_producer_that_copies_is_seen() -> None:
+def test_a_copy_by_a_producer_is_recorded() -> None:
     class Copying:
         def __init__(self, capsule: Any = None) -> None:
             self.capsule = capsule
@@ -242,7 +244,7 @@ def test_a_producer_that_copies_is_seen() -> None:
     assert record.nbytes == 24
 
 
-def test_a_subclass_that_overrides_is_called_once() -> None:
+def test_an_overriding_method_of_a_subclass_is_called_once() -> None:
     calls = []
 
     class Mine(caffe2.Tensor):
@@ -256,7 +258,7 @@ def test_a_subclass_that_overrides_is_called_once() -> None:
     assert len(calls) == len(log) == 1
 
 
-def test_the_table_and_what_notebooks_show() -> None:
+def test_a_log_prints_a_table_and_shows_one_in_notebooks() -> None:
     with bridge.audit() as log:
         bridge.from_dlpack(b"<b>", copy=True)
         bridge.from_dlpack(bytearray(2))
@@ -291,7 +293,7 @@ def test_records_are_a_copy_and_grow() -> None:
     assert len(log.records) == 1
 
 
-def test_copies_for_frameworks_that_are_row_major() -> None:
+def test_copies_for_row_major_frameworks_are_recorded_with_their_reason() -> None:
     pytest.importorskip("jax")
     tf = pytest.importorskip("tensorflow")
     square = np.zeros((4, 4), "float32")

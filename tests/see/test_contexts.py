@@ -34,7 +34,7 @@ def forbidden() -> bool:
     return False
 
 
-def test_nested_audits() -> None:
+def test_nested_audits_both_record() -> None:
     with bridge.audit() as outer:
         share()
         with bridge.audit() as inner:
@@ -45,7 +45,7 @@ def test_nested_audits() -> None:
     assert outer.copied_bytes == inner.copied_bytes == 24
 
 
-def test_no_copy_inside_audit_and_the_other_way_round() -> None:
+def test_no_copy_and_audit_work_inside_each_other() -> None:
     with bridge.audit() as log, bridge.no_copy() as nothing:
         share()
         assert forbidden()
@@ -142,7 +142,7 @@ def test_tasks_do_not_feel_each_other() -> None:
     assert asyncio.run(main()) == [3, True, False, 5, False]
 
 
-def test_a_task_begins_with_the_context_that_made_it() -> None:
+def test_a_task_begins_in_the_context_that_made_it() -> None:
     async def child() -> bool:
         return forbidden()
 

@@ -56,7 +56,9 @@ REFUSED: list[tuple[str, str, Callable[[], Any]]] = [
 
 
 @pytest.mark.parametrize(("reason", "call"), [c[1:] for c in REFUSED], ids=[c[0] for c in REFUSED])
-def test_refused_and_fine_outside(reason: str, call: Callable[[], Any]) -> None:
+def test_a_conversion_that_copies_is_refused_inside_and_works_outside(
+    reason: str, call: Callable[[], Any]
+) -> None:
     workspace.FeedBlob("there", np.arange(3))
     workspace.FeedBlob("readonly", bridge.from_dlpack(READONLY))
     with bridge.no_copy(), pytest.raises(BufferError, match=reason) as caught:
@@ -67,7 +69,7 @@ def test_refused_and_fine_outside(reason: str, call: Callable[[], Any]) -> None:
     assert call() is not None
 
 
-def test_what_shares_is_let_through() -> None:
+def test_conversions_that_share_are_allowed() -> None:
     t = torch.arange(6.0)
     x = bridge.from_dlpack(t)
     with bridge.no_copy():
@@ -83,7 +85,7 @@ def test_what_shares_is_let_through() -> None:
         assert workspace.FetchBlob("s")
 
 
-def test_operations_may_copy() -> None:
+def test_operations_may_copy_under_no_copy() -> None:
     x = at.arange(6).view(2, 3)
     with bridge.no_copy():
         assert x.clone().tolist() == x.tolist()
@@ -112,7 +114,7 @@ def test_a_refused_feed_leaves_the_blob_as_it_was() -> None:
     assert kept.tolist() == [0, 1, 2]
 
 
-def test_jax_copies_what_is_not_aligned_and_that_is_told() -> None:
+def test_a_copy_of_unaligned_memory_for_jax_is_recorded() -> None:
     pytest.importorskip("jax")
     room = np.zeros(64, "float32")
     first = (-room.ctypes.data // 4) % 16

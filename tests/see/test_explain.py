@@ -42,7 +42,7 @@ def kinds(found: dict[str, Any]) -> list[str]:
     return [link["kind"] for link in found["chain"]]
 
 
-def test_a_torch_tensor_that_came_in() -> None:
+def test_explain_names_the_torch_tensor_that_owns_the_memory() -> None:
     t = torch.zeros(2, 3)
     x = bridge.from_dlpack(t)
     found = explained(x)
@@ -56,7 +56,7 @@ def test_a_torch_tensor_that_came_in() -> None:
     assert found["note"] is None
 
 
-def test_who_shares_an_impl_a_storage_and_memory() -> None:
+def test_explain_lists_sharers_of_impl_storage_and_memory() -> None:
     a = np.arange(6.0)
     x = bridge.from_dlpack(a)
     same = caffe2.Tensor(x)
@@ -81,7 +81,7 @@ def test_who_shares_an_impl_a_storage_and_memory() -> None:
     assert explained(x)["shared_by"] == ["numpy.ndarray of sizes [6], the owner"]
 
 
-def test_torch_memory_that_was_pinned() -> None:
+def test_explain_says_that_a_torch_storage_is_retained() -> None:
     t = torch.zeros(2)
     x = bridge.from_dlpack(t)
     x.numpy()
@@ -108,7 +108,7 @@ def test_views_that_were_handed_out_are_counted() -> None:
     assert explained(x)["shared_by"] == []
 
 
-def test_blobs_and_their_workspaces() -> None:
+def test_explain_names_blobs_and_their_workspaces() -> None:
     t = torch.zeros(3)
     workspace.FeedBlob("here", t)
     workspace.SwitchWorkspace("elsewhere", True)
@@ -131,7 +131,7 @@ def test_blobs_and_their_workspaces() -> None:
     workspace.SwitchWorkspace("default")
 
 
-def test_torch_tensors_of_all_states() -> None:
+def test_explain_describes_torch_tensors_of_all_states() -> None:
     grad = torch.ones(2, requires_grad=True)
     found = explained(grad)
     assert found["address"] == grad.data_ptr()
@@ -157,7 +157,7 @@ def test_torch_tensors_of_all_states() -> None:
     assert "torch.func" in notes[0]
 
 
-def test_numpy_arrays_of_all_kinds() -> None:
+def test_explain_describes_numpy_arrays_of_all_kinds() -> None:
     pairs = np.zeros(3, dtype=[("a", "i1"), ("b", "f8")])
     found = explained(pairs["b"])
     assert found["strides"] == [9 / 8]
@@ -175,7 +175,7 @@ def test_numpy_arrays_of_all_kinds() -> None:
     assert kinds(explained(np.float32(3)))[0].startswith("numpy.")
 
 
-def test_tensors_that_are_not_ready() -> None:
+def test_explain_says_why_a_tensor_has_no_memory() -> None:
     assert "undefined" in explained(at.Tensor())["note"]
     found = explained(caffe2.Tensor([2, 3], "cpu"))
     assert (found["sizes"], found["strides"], found["nbytes"]) == ([2, 3], [3, 1], 0)
@@ -190,7 +190,7 @@ def test_tensors_that_are_not_ready() -> None:
     assert "Python objects" in text["owner"]
 
 
-def test_memory_from_outside() -> None:
+def test_explain_names_the_owner_of_memory_from_outside() -> None:
     room = bytearray(16)
     c = caffe2.Tensor([4], "cpu")
     c.ShareExternalPointer(room, "float32")
@@ -208,7 +208,7 @@ def test_memory_from_outside() -> None:
     assert impl["address"] == explained(x.storage())["address"] == x.data_ptr()
 
 
-def test_memory_that_is_gone() -> None:
+def test_explain_says_that_memory_is_gone() -> None:
     t = torch.zeros(4)
     x = bridge.from_dlpack(t)
     explained(x)
@@ -219,7 +219,7 @@ def test_memory_that_is_gone() -> None:
     assert found["shared_by"] == []
 
 
-def test_what_is_shown_in_notebooks_is_escaped() -> None:
+def test_names_in_notebooks_are_escaped() -> None:
     workspace.FeedBlob("<script>", torch.zeros(2))
     t = workspace.FetchTorch("<script>")
     explanation = bridge.explain(t)
@@ -229,7 +229,7 @@ def test_what_is_shown_in_notebooks_is_escaped() -> None:
     assert "&lt;script&gt;" in html
 
 
-def test_a_dict_of_its_own() -> None:
+def test_to_dict_makes_a_dictionary_of_its_own() -> None:
     explanation = bridge.explain(at.zeros(2))
     explanation.to_dict()["sizes"].append(5)
     explanation.to_dict()["chain"][0]["kind"] = "changed"
@@ -238,19 +238,19 @@ def test_a_dict_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("bad", [[1, 2], 3, "text", None, object(), torch, np.ndarray])
-def test_not_a_tensor(bad: Any) -> None:
+def test_objects_that_are_not_tensors_are_refused(bad: Any) -> None:
     with pytest.raises(TypeError, match="explain is for tensors"):
         bridge.explain(bad)
 
 
-def test_a_blob_that_holds_no_tensor() -> None:
+def test_a_blob_without_a_tensor_is_refused() -> None:
     blob = caffe2.Blob()
     blob.feed("text")
     with pytest.raises(TypeError, match="string of 4 bytes"):
         bridge.explain(blob)
 
 
-def test_jax_arrays() -> None:
+def test_explain_describes_jax_arrays() -> None:
     jax = pytest.importorskip("jax")
     j = jax.numpy.arange(16.0)
     x = bridge.from_dlpack(j)
@@ -267,7 +267,7 @@ def test_jax_arrays() -> None:
     assert "deleted" in explained(j)["note"]
 
 
-def test_arrow_arrays() -> None:
+def test_explain_describes_arrow_arrays() -> None:
     pyarrow = pytest.importorskip("pyarrow")
     assert explained(pyarrow.array([1, 2]))["sizes"] == [2]
     found = explained(pyarrow.array([1, None]))
@@ -282,13 +282,13 @@ def test_arrow_arrays() -> None:
     assert explained(batch.column(1))["nbytes"] == 16
 
 
-def test_an_object_that_is_called_like_a_capsule() -> None:
+def test_an_object_whose_class_is_called_like_a_capsule_is_refused() -> None:
     pretender = type("PyCapsule", (), {})()
     with pytest.raises(TypeError, match="no tensor's memory"):
         bridge.explain(pretender)
 
 
-def test_the_owner_names_the_library_that_exported_it() -> None:
+def test_explain_names_the_library_that_exported_the_memory() -> None:
     tf = pytest.importorskip("tensorflow")
     assert "tf.Tensor (tensorflow)" in str(bridge.explain(bridge.from_dlpack(tf.ones(2))).owner)
 
@@ -302,7 +302,7 @@ def test_the_owner_names_the_library_that_exported_it() -> None:
     assert "Producer" in str(bridge.explain(bridge.from_dlpack(Producer())).owner)
 
 
-def test_a_wrapper_of_a_tensor_and_of_other_things() -> None:
+def test_a_wrapper_of_tensors_and_other_objects_is_explained() -> None:
     from torch.testing._internal.two_tensor import TwoTensor
 
     class Placed(TwoTensor):  # as a DTensor, which has its mesh beside its local tensor
@@ -318,7 +318,7 @@ def test_a_wrapper_of_a_tensor_and_of_other_things() -> None:
     assert bridge.shares_memory(placed, inner)
 
 
-def test_what_hands_out_copies_has_sizes_and_type() -> None:
+def test_an_object_that_hands_out_copies_has_sizes_and_type() -> None:
     class Copies:
         def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
             return np.ones((2, 3), np.float32)
@@ -334,7 +334,7 @@ def test_an_undefined_torch_tensor_that_is_alive() -> None:
     assert any("torch.Tensor" in one for one in explained(bridge.from_dlpack(t))["shared_by"])
 
 
-def test_a_paddle_tensor_that_requires_grad() -> None:
+def test_a_paddle_tensor_that_requires_grad_is_explained() -> None:
     paddle = alone.importorskip("paddle")
     x = paddle.ones([3])
     x.stop_gradient = False
@@ -344,5 +344,5 @@ def test_a_paddle_tensor_that_requires_grad() -> None:
     assert not bridge.shares_memory(x, paddle.ones([3]))
 
 
-def test_paddle_in_a_process_of_its_own() -> None:
+def test_tests_of_paddle_pass_in_a_process_of_their_own() -> None:
     assert alone.run_alone("paddle", __file__) == 1

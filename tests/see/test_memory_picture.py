@@ -33,7 +33,7 @@ def bars(rects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [one for one in rects if one["fill"] == "#e4e7eb"]
 
 
-def test_one_tensor() -> None:
+def test_one_tensor_is_drawn_on_a_bar_of_its_memory() -> None:
     x = at.zeros(2, 3)
     found = bridge.explain(x)
     rects, texts = drawn(x)
@@ -72,7 +72,7 @@ def test_read_only_memory_is_hatched() -> None:
     assert "url(#readonly)" in fills
 
 
-def test_tensors_without_memory_and_with_gaps() -> None:
+def test_tensors_without_memory_and_with_gaps_are_drawn() -> None:
     _, texts = drawn(torch.zeros(3, device="meta"), np.zeros(0), at.Tensor())
     assert "A meta tensor has sizes and no data." in texts
     assert "It has no elements." in texts
@@ -81,7 +81,7 @@ def test_tensors_without_memory_and_with_gaps() -> None:
     drawn(torch.eye(3).to_sparse())
 
 
-def test_explanations_of_several() -> None:
+def test_several_tensors_are_explained_in_one_object() -> None:
     x = at.zeros(4)
     found = bridge.explain(x, x[2:])
     assert len(found) == 2

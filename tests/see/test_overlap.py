@@ -54,7 +54,7 @@ def test_as_numpy_has_it(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> No
 
 
 @given(views())
-def test_with_itself(a: np.ndarray[Any, Any]) -> None:
+def test_an_array_shares_with_itself_unless_it_is_empty(a: np.ndarray[Any, Any]) -> None:
     assert shares(a, a) is (a.size > 0)
 
 
@@ -83,7 +83,7 @@ def everywhere() -> dict[str, Any]:
     return found
 
 
-def test_across_all_that_share() -> None:
+def test_objects_of_every_framework_on_one_memory_share() -> None:
     found = everywhere()
     for (one, a), (other, b) in itertools.combinations_with_replacement(found.items(), 2):
         assert shares(a, b), (one, other)
@@ -102,7 +102,7 @@ def test_a_capsule_is_not_consumed() -> None:
 
 
 @pytest.mark.parametrize("kind", ["bytearray", "array", "mmap", "bytes"])
-def test_buffers(kind: str) -> None:
+def test_buffers_share_with_tensors_and_are_not_held(kind: str) -> None:
     made: Any = {
         "bytearray": lambda: bytearray(16),
         "array": lambda: array.array("i", [1, 2, 3, 4]),
@@ -130,7 +130,7 @@ def test_buffers(kind: str) -> None:
         ((slice(3, 3),), (slice(None),), False),
     ],
 )
-def test_slices_of_one_memory(a: Any, b: Any, answer: bool) -> None:
+def test_slices_of_one_memory_share_their_common_elements(a: Any, b: Any, answer: bool) -> None:
     x = at.zeros(10)
     assert shares(x[a], x[b]) is answer
     assert shares(x.numpy()[a], x[b]) is answer
@@ -145,7 +145,7 @@ def test_bytes_of_other_types_count() -> None:
     assert shares(pairs, pairs["b"])
 
 
-def test_nothing_shares_with_what_is_empty() -> None:
+def test_nothing_shares_with_an_empty_tensor() -> None:
     t = torch.zeros(4)
     for empty in (t[:0], at.Tensor(), caffe2.Tensor(), caffe2.Tensor("cpu"), np.zeros((3, 0))):
         assert not shares(empty, t)
@@ -153,7 +153,7 @@ def test_nothing_shares_with_what_is_empty() -> None:
     assert not shares(caffe2.Tensor([2], "cpu"), t)
 
 
-def test_many_dimensions() -> None:
+def test_many_dimensions_are_compared() -> None:
     x = at.zeros(2, dtype="uint8").as_strided([2] * 62, [1] + [0] * 61)
     assert shares(x, x[(0,) * 61])
     y = torch.zeros(4).as_strided([1] * 100 + [2], [7] * 100 + [2])
@@ -185,7 +185,7 @@ def test_strings_share_by_their_elements() -> None:
     assert shares(objects, objects[1:])
 
 
-def test_what_has_no_memory_shares_none() -> None:
+def test_tensors_without_memory_share_nothing() -> None:
     t = torch.zeros(2, 2)
     assert not shares(torch.zeros(2, 2, device="meta"), t)
     seen = []
@@ -201,7 +201,7 @@ def test_what_has_no_memory_shares_none() -> None:
     assert not shares(shrunk, t)
 
 
-def test_tensors_made_of_several() -> None:
+def test_sparse_and_nested_tensors_share_with_their_parts() -> None:
     sparse = torch.eye(3).to_sparse()
     assert shares(sparse, sparse._values())
     assert shares(sparse, sparse._indices()[0])
@@ -212,7 +212,7 @@ def test_tensors_made_of_several() -> None:
     assert not shares(nested, values.clone())
 
 
-def test_what_cannot_be_told_is_an_error() -> None:
+def test_an_opaque_tensor_is_an_error() -> None:
     opaque = torch.zeros(2, 2).to_mkldnn()
     with pytest.raises(BufferError, match="cannot be told"):
         bridge.shares_memory(opaque, torch.zeros(2))
@@ -231,18 +231,18 @@ def test_strides_made_to_be_hard_end_in_an_error() -> None:
 
 
 @pytest.mark.parametrize("bad", [[1, 2], 3, "text", None, object(), torch, np.ndarray])
-def test_not_a_tensor(bad: Any) -> None:
+def test_objects_that_are_not_tensors_are_refused(bad: Any) -> None:
     for pair in ((bad, ROOM), (ROOM, bad)):
         with pytest.raises(TypeError, match="shares_memory compares tensors"):
             bridge.shares_memory(*pair)
 
 
-def test_a_blob_without_a_tensor() -> None:
+def test_a_blob_without_a_tensor_is_refused() -> None:
     with pytest.raises(TypeError, match="holds no tensor"):
         bridge.shares_memory(caffe2.Blob(), ROOM)
 
 
-def test_nothing_changes() -> None:
+def test_shares_memory_and_explain_change_nothing() -> None:
     t = torch.zeros(4)
     x = bridge.from_dlpack(t)
     with bridge.no_copy(), bridge.audit() as log:
@@ -256,7 +256,7 @@ def test_nothing_changes() -> None:
     assert not shares(x, t)
 
 
-def test_jax_and_what_is_deleted() -> None:
+def test_jax_arrays_are_compared_and_deleted_ones_share_nothing() -> None:
     jax = pytest.importorskip("jax")
     j = jax.numpy.arange(16.0)
     x = bridge.from_dlpack(j)

@@ -13,7 +13,7 @@ from bridge.shell.main import main
 BROKEN = "consumer-malformed-null-data"  # by NumPy
 
 
-def test_prints_a_table_and_what_is_broken(capsys: pytest.CaptureFixture[str]) -> None:
+def test_prints_a_table_and_the_broken_rules(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["conform", "numpy", "--rule", "producer-values", "--rule", BROKEN]) == 1
     out = capsys.readouterr().out
     lines = out.splitlines()
@@ -32,7 +32,7 @@ def test_ends_with_0_where_nothing_is_broken(capsys: pytest.CaptureFixture[str])
     assert "0 of 1 rules broken" in capsys.readouterr().out
 
 
-def test_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_prints_results_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["conform", "numpy", "--rule", "producer-values", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert list(found) == ["libraries"]
@@ -41,7 +41,7 @@ def test_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert [one["rule"] for one in library["results"]] == ["producer-values"]
 
 
-def test_prints_pairs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_prints_pairs_of_producers_and_consumers(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["conform", "numpy", "bridge", "--rule", "producer-values", "--pairs"]
     assert main([*arguments, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -36,7 +36,9 @@ def nets(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("ending", ["npz", "safetensors", "minidb", "mdl"])
-def test_checkpoints(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_checkpoints_are_converted_and_back(
+    ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     target = tmp_path / f"x.{ending}"
     target.write_bytes(b"before")
     assert convert(CHECKPOINT, "-o", str(target)) == 0
@@ -46,14 +48,14 @@ def test_checkpoints(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_a_file_onto_itself(tmp_path: Path) -> None:
+def test_a_file_may_be_converted_onto_itself(tmp_path: Path) -> None:
     path = tmp_path / "x.minidb"
     path.write_bytes(Path(CHECKPOINT).read_bytes())
     assert convert(str(path), "-o", str(path)) == 0
     assert path.read_bytes() == Path(CHECKPOINT).read_bytes()
 
 
-def test_the_blobs_of_an_init_net(tmp_path: Path) -> None:
+def test_an_init_net_is_run_for_its_blobs(tmp_path: Path) -> None:
     nets(tmp_path)
     assert convert(str(tmp_path / "init.pb"), "-o", str(tmp_path / "x.npz")) == 0
     with np.load(tmp_path / "x.npz") as found:
@@ -63,7 +65,7 @@ def test_the_blobs_of_an_init_net(tmp_path: Path) -> None:
         }
 
 
-def test_nets(tmp_path: Path) -> None:
+def test_nets_are_converted_to_programs_and_source(tmp_path: Path) -> None:
     pytest.importorskip("safetensors")
     given = nets(tmp_path)
     for target in ("x.pt2", "folder", "other/"):
@@ -87,7 +89,7 @@ def test_nets(tmp_path: Path) -> None:
         (["--input", "x=2,4:nothing"], 1, "no elements of 'nothing'"),
     ],
 )
-def test_inputs_that_are_missing_or_wrong(
+def test_missing_and_wrong_inputs_are_refused_in_one_line(
     more: list[str], status: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert convert(*nets(tmp_path), "-o", str(tmp_path / "x.pt2"), *more) == status
@@ -109,7 +111,7 @@ def test_inputs_that_are_missing_or_wrong(
         ("x.npz/", "y.safetensors", 1),
     ],
 )
-def test_targets_that_cannot_be(
+def test_impossible_targets_are_refused_in_one_line(
     source: str,
     target: str,
     status: int,
@@ -161,7 +163,7 @@ def test_the_target_stays_as_it_was(ending: str, code: str, status: int, tmp_pat
     assert {path.name: path.read_bytes() for path in files} == before
 
 
-def test_progress_on_a_terminal(tmp_path: Path) -> None:
+def test_a_terminal_shows_progress(tmp_path: Path) -> None:
     for code, sign in (("", "\x1b["), ("sys.modules['rich'] = None", "100%")):
         target = str(tmp_path / "x.npz")
         status, shown = bridge_on_terminal("caffe2", "convert", CHECKPOINT, "-o", target, code=code)
@@ -170,7 +172,7 @@ def test_progress_on_a_terminal(tmp_path: Path) -> None:
         assert "Traceback" not in shown
 
 
-def test_interrupted_on_a_terminal(tmp_path: Path) -> None:
+def test_an_interrupt_leaves_no_file_and_no_traceback(tmp_path: Path) -> None:
     target = str(tmp_path / "x.npz")
     status, shown = bridge_on_terminal(
         "caffe2", "convert", CHECKPOINT, "-o", target, code=INTERRUPTED
@@ -192,7 +194,7 @@ def test_interrupted_on_a_terminal(tmp_path: Path) -> None:
         ("init.pb", [], "missing/x.minidb", "'missing/x.minidb' cannot be written"),
     ],
 )
-def test_errors_say_what_is_wrong_with_the_users_file(
+def test_errors_name_the_fault_of_the_file(
     source: str,
     more: list[str],
     target: str,

@@ -32,7 +32,7 @@ def broken(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_frameworks_that_work() -> None:
+def test_working_frameworks_share_with_each_other() -> None:
     done = bridge("doctor", "--json", "numpy", "torch", "at", "caffe2")
     assert done.status == 0, done.err
     found = json.loads(done.out)
@@ -59,7 +59,7 @@ def test_broken_frameworks_are_rows(broken: str) -> None:
     assert [(one["source"], one["target"]) for one in found["conversions"]] == [("numpy", "numpy")]
 
 
-def test_the_table(broken: str) -> None:
+def test_the_table_shows_broken_frameworks_and_conversions(broken: str) -> None:
     done = bridge("doctor", "numpy", "polars", "at", PYTHONPATH=f"{broken}:{os.getcwd()}")
     assert done.status == 1
     assert done.err == ""
@@ -68,14 +68,14 @@ def test_the_table(broken: str) -> None:
     assert row.count("shared") == 2
 
 
-def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_frameworks_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bridge.shell.diagnosis._is_installed", lambda name: name == "numpy")
     found: Any = diagnose([], 60)
     assert [one["name"] for one in found["frameworks"]] == ["at", "caffe2", "numpy"]
     assert set(found["missing"]) == {"torch", *exporting_names()} - {"numpy"}
 
 
-def test_without_torch(tmp_path: Path) -> None:
+def test_doctor_works_without_torch(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("raise ModuleNotFoundError('no torch', name='torch')")
     done = bridge(
         "doctor", "--json", "numpy", "at", "caffe2", PYTHONPATH=f"{tmp_path}:{os.getcwd()}"

@@ -39,7 +39,7 @@ def layout(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.usefixtures("layout")
-def test_a_predictor_export(tmp_path: Path) -> None:
+def test_a_predictor_export_is_drawn(tmp_path: Path) -> None:
     target = tmp_path / "net.svg"
     target.write_text("before")
     assert main(["caffe2", "draw", PREDICTOR, "-o", str(target)]) == 0
@@ -64,7 +64,7 @@ def test_boxes_do_not_overlap_and_lines_join_them() -> None:
 
 
 @pytest.mark.usefixtures("layout")
-def test_a_net_without_operators() -> None:
+def test_a_net_without_operators_is_drawn() -> None:
     ElementTree.fromstring(net_picture(core.Net("empty").Proto(), "empty"))
 
 

@@ -33,7 +33,7 @@ def net() -> Any:
     return net
 
 
-def test_nets_as_bytes_and_as_text(
+def test_nets_are_shown_from_bytes_and_from_text(
     net: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a").write_bytes(net.Proto().SerializeToString())
@@ -52,7 +52,9 @@ def test_nets_as_bytes_and_as_text(
     assert "2 operators" in shown
 
 
-def test_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_checkpoints_are_shown_whatever_their_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     copy = tmp_path / "misleading.pb"
     shutil.copy(CHECKPOINT, copy)
     (found,) = inspected(capsys, copy)
@@ -76,7 +78,7 @@ def test_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         assert same["conv/w"] == blobs["conv/w"]
 
 
-def test_a_predictor_export(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_predictor_export_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     (found,) = inspected(capsys, PREDICTOR)
     assert [one["name"] for one in found["blobs"]] == ["fc1_w", "fc1_b"]
     predictor = found["predictor"]
@@ -88,7 +90,9 @@ def test_a_predictor_export(capsys: pytest.CaptureFixture[str]) -> None:
     assert "3 x 4" in shown
 
 
-def test_files_that_are_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_files_are_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     random = np.random.default_rng(0)
     contents = {
         "empty": b"",

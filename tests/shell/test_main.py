@@ -54,7 +54,9 @@ def test_help_has_an_example(command: list[str], capsys: pytest.CaptureFixture[s
     ],
     ids=" ".join,
 )
-def test_wrong_use(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use_is_one_line_and_status_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(arguments) == 2
     said = capsys.readouterr()
     assert said.out == ""
@@ -64,7 +66,7 @@ def test_wrong_use(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize("command", [["inspect"], ["convert", "-o", "x.npz"]], ids=" ".join)
 @pytest.mark.parametrize("path", ["nothing", "/dev/null", "/proc/self/mem", "."])
-def test_files_that_cannot_be_read(
+def test_files_that_cannot_be_read_are_named_in_one_line(
     command: list[str], path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["caffe2", *command, path]) == 1
@@ -75,7 +77,7 @@ def test_files_that_cannot_be_read(
     assert not os.path.exists("x.npz")
 
 
-def test_a_traceback_for_debugging(capsys: pytest.CaptureFixture[str]) -> None:
+def test_debug_gives_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(RuntimeError, match="cannot be read"):
         main(["caffe2", "inspect", "nothing", "--debug"])
     with pytest.raises(RuntimeError, match="cannot be read"):
@@ -93,7 +95,7 @@ def test_it_runs_as_a_module_and_is_light() -> None:
     assert run_python(code) == "set()\n"
 
 
-def test_a_closed_pipe_is_no_traceback() -> None:
+def test_a_closed_pipe_ends_quietly() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "bridge", "caffe2", "inspect", CHECKPOINT]
@@ -104,7 +106,7 @@ def test_a_closed_pipe_is_no_traceback() -> None:
     assert (done.returncode, done.stderr) == (1, b"")
 
 
-def test_a_full_disk_under_the_output() -> None:
+def test_a_full_disk_under_the_output_is_one_line() -> None:
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "bridge", "caffe2", "inspect", CHECKPOINT]
         done = subprocess.run(
@@ -115,14 +117,14 @@ def test_a_full_disk_under_the_output() -> None:
     assert done.stderr.startswith("bridge: ")
 
 
-def test_tables_on_a_terminal() -> None:
+def test_a_terminal_shows_tables() -> None:
     status, shown = bridge_on_terminal("caffe2", "inspect", CHECKPOINT)
     assert status == 0
     assert "conv/w" in shown
     assert "4 x 3 x 3 x 5" in shown
 
 
-def test_tables_without_rich() -> None:
+def test_tables_without_rich_have_no_colour() -> None:
     hidden = "sys.modules['rich'] = None"
     status, shown = bridge_on_terminal("caffe2", "inspect", CHECKPOINT, code=hidden)
     assert status == 0
@@ -130,19 +132,19 @@ def test_tables_without_rich() -> None:
     assert "\x1b" not in shown
 
 
-def test_errors_on_a_terminal() -> None:
+def test_a_terminal_shows_errors_in_one_line() -> None:
     status, shown = bridge_on_terminal("caffe2", "inspect", "nothing")
     assert status == 1
     assert shown.strip().count("\n") == 0
 
 
-def test_sizes_for_people() -> None:
+def test_sizes_are_printed_in_binary_units() -> None:
     assert [nbytes_text(n) for n in (0, 1023, 1536, 3 << 30, 5 << 40)] == [
         *("0 B", "1023 B", "1.5 KiB", "3.0 GiB", "5.0 TiB"),
     ]
 
 
-def test_no_progress_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("x") as progress:
         progress(1, 2)
     assert capsys.readouterr() == ("", "")
@@ -184,7 +186,7 @@ def shell(command: str) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-def test_no_colour_is_no_bold_either() -> None:
+def test_no_color_removes_bold_too() -> None:
     status, shown = bridge_on_terminal(
         "caffe2", "inspect", CHECKPOINT, code="import os\nos.environ['NO_COLOR'] = '1'"
     )

@@ -45,5 +45,5 @@ def test_its_errors_are_its_own(tmp_path: Path) -> None:
         (["-m", "nosuch.module"], "bridge caffe2 run: There is no module 'nosuch.module'.\n"),
     ],
 )
-def test_what_is_not_there_is_wrong_use(given: list[str], said: str) -> None:
+def test_a_missing_script_is_wrong_use(given: list[str], said: str) -> None:
     assert bridge("caffe2", "run", *given) == (2, "", said)

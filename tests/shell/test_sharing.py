@@ -12,7 +12,7 @@ from bridge.shell.sharing import shared_memory
 from tests.helpers.shell import bridge
 
 
-def test_it_works_here() -> None:
+def test_doctor_says_that_processes_can_share() -> None:
     assert shared_memory() == {"result": "ok", "reason": None}
     done = bridge("doctor", "--json", "numpy")
     assert json.loads(done.out)["processes"] == {"result": "ok", "reason": None}

@@ -76,12 +76,12 @@ def test_pairs_of_shapes_are_the_same(pair: str, other: Any) -> None:
 
 
 @pytest.mark.parametrize("given", ["23", [1.5], -1, [2, -1], [[2]], object()], ids=shown)
-def test_what_makes_no_shape(given: Any) -> None:
+def test_objects_that_make_no_shape_are_refused_as_by_tensorflow(given: Any) -> None:
     assert outcome(tf.TensorShape, given) == outcome(tensorflow.TensorShape, given)
 
 
 @pytest.mark.parametrize("dims", DIMS, ids=str)
-def test_shapes_go_over(dims: Any) -> None:
+def test_shapes_convert_to_tensorflow_and_back(dims: Any) -> None:
     theirs, ours = tensorflow.TensorShape(dims), tf.TensorShape(dims)
     assert tf.TensorShape(theirs) == ours
     assert tf.TensorShape(theirs.as_proto()) == ours
@@ -96,13 +96,13 @@ def test_shapes_go_over(dims: Any) -> None:
         assert tensorflow.TensorShape(ours.as_proto()) == theirs
 
 
-def test_dimensions_of_tensorflow_1() -> None:
+def test_dimensions_of_tensorflow_1_make_a_shape() -> None:
     sizes = tensorflow.TensorShape([2, None]).dims
     assert tf.TensorShape(sizes) == [2, None]
 
 
 @pytest.mark.parametrize("row", [r for r in GOLDEN if r.by == "python"], ids=str)
-def test_the_golden_file_is_what_this_tensorflow_writes(row: Recorded) -> None:
+def test_tensorflow_writes_the_bytes_of_the_golden_file(row: Recorded) -> None:
     proto = TensorProto.FromString(row.message)
     assert proto.SerializeToString(deterministic=True) == row.message
     x = tf.from_tensor_proto(proto)
@@ -121,7 +121,7 @@ def readable(proto: Any) -> bool:
 
 @pytest.mark.parametrize("sizes", [(), (1,), (3, 4), (0, 2), (300,)], ids=str)
 @pytest.mark.parametrize("name", [row.name for row in ROWS if row.name != "string"])
-def test_a_round_through_tensorflow(name: str, sizes: tuple[int, ...]) -> None:
+def test_arrays_go_through_tensorflow_and_come_back(name: str, sizes: tuple[int, ...]) -> None:
     dtype = tensorflow.dtypes.as_dtype(name)
     array = (np.arange(int(np.prod(sizes))) % 3).reshape(sizes).astype(dtype.as_numpy_dtype)
     message = tf.make_tensor_proto(array)

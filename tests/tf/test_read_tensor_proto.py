@@ -139,14 +139,14 @@ def test_copy_gives_memory_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("wrap", [bytes, bytearray, memoryview, Message], ids=lambda w: w.__name__)
-def test_what_a_message_comes_as(wrap: Any) -> None:
+def test_a_message_is_taken_as_bytes_buffer_or_object(wrap: Any) -> None:
     assert tf.from_tensor_proto(wrap(six_at(24))).tolist() == [[0, 1, 2], [3, 4, 5]]
     words = array.array("B", six_at(24))
     assert tf.from_tensor_proto(words).tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
 @pytest.mark.parametrize("given", [None, "text", 5, [1, 2], object()], ids=shown)
-def test_what_is_no_message(given: Any) -> None:
+def test_objects_that_are_not_messages_are_refused(given: Any) -> None:
     with pytest.raises(TypeError, match="SerializeToString") as caught:
         tf.from_tensor_proto(given)
     assert isinstance(caught.value, c10.EnforceNotMet)
@@ -206,7 +206,7 @@ VALUES: dict[str, tuple[str, list[bytes], list[Any]]] = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_values(name: str) -> None:
+def test_values_of_each_type_are_read(name: str) -> None:
     dtype, fields, values = VALUES[name]
     wanted = np.array(values, c10.TypeMeta.Make(dtype).numpy)
     for sizes in [(3,), (1, 3, 1)]:
@@ -236,14 +236,14 @@ def test_no_value_is_zeros(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_more_values_than_elements(name: str) -> None:
+def test_more_values_than_elements_are_refused(name: str) -> None:
     dtype, fields, _ = VALUES[name]
     for sizes in [(2,), (), (0,)]:
         with pytest.raises(tf.TensorProtoError, match="values"):
             tf.from_tensor_proto(head(dtype, *sizes) + b"".join(fields))
 
 
-def test_fields_in_any_order_with_others_between() -> None:
+def test_fields_are_read_in_any_order_with_others_between() -> None:
     parts = [varint(1, 1), shape(2, 3), content(SIX.tobytes()), varint(3, 99)]
     for first in range(4):
         turned = parts[first:] + parts[:first]
@@ -272,7 +272,7 @@ def test_values_of_another_field_do_not_count() -> None:
     assert tf.from_tensor_proto(message).tolist() == [0, 0]
 
 
-def test_strings() -> None:
+def test_strings_are_read_and_the_last_is_repeated() -> None:
     message = head("string", 2, 2) + b"".join(bytes_field(STRING, s) for s in (b"a", b"", b"\0b"))
     x = tf.from_tensor_proto(message)
     assert x.dtype() == c10.string
@@ -286,7 +286,7 @@ def test_strings() -> None:
         tf.from_tensor_proto(head("string", 2) + bytes_field(STRING, b"a") * 3)
 
 
-def test_strings_as_content() -> None:
+def test_strings_in_the_content_are_read() -> None:
     long = b"z" * 300
     data = b"\x01\x00\xac\x02" + b"a" + long
     assert tf.from_tensor_proto(head("string", 3) + content(data)).tolist() == [b"a", b"", long]

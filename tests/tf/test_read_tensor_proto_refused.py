@@ -107,17 +107,17 @@ def refused(message: bytes, match: str) -> None:
 
 
 @pytest.mark.parametrize("name", CONTRADICTIONS)
-def test_contradictions(name: str) -> None:
+def test_contradictions_are_refused(name: str) -> None:
     refused(*CONTRADICTIONS[name])
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_damaged_bytes(name: str) -> None:
+def test_damaged_bytes_are_refused(name: str) -> None:
     refused(DAMAGED[name], "damaged")
 
 
 @pytest.mark.parametrize("number", TYPES)
-def test_types_without_values(number: int) -> None:
+def test_types_without_values_are_refused(number: int) -> None:
     refused(varint(1, number) + shape(2, 3) + SIX, TYPES[number])
 
 
@@ -127,7 +127,9 @@ def test_types_without_values(number: int) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("dtype", ["float32", "string"])
-def test_shapes_beyond_any_message(dtype: str, sizes: tuple[int, ...]) -> None:
+def test_shapes_beyond_any_message_are_refused_without_memory(
+    dtype: str, sizes: tuple[int, ...]
+) -> None:
     values = bytes_field(FLOAT, bytes(4)) if dtype == "float32" else bytes_field(STRING, b"")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.thread_time()
@@ -214,7 +216,7 @@ def test_every_end_and_every_bit() -> None:
             read_or_refuse(bytes(data), copy=True)
 
 
-def test_random_bytes() -> None:
+def test_random_bytes_never_crash() -> None:
     dice = random.Random(7)
     for _ in range(2000):
         read_or_refuse(dice.randbytes(dice.randrange(40)), copy=False)
@@ -234,14 +236,14 @@ def test_long_lists_take_time_in_proportion() -> None:
     assert time.thread_time() - start < 20
 
 
-def test_deep_groups_within_the_limit() -> None:
+def test_deep_groups_within_the_limit_are_skipped() -> None:
     deep: Any = b""
     for _ in range(100):
         deep = group(50, deep)
     assert tf.from_tensor_proto(deep + head("float32", 6) + SIX).numel() == 6
 
 
-def test_an_object_with_content_alone_is_no_message() -> None:
+def test_an_object_with_content_alone_is_refused() -> None:
     class Content:
         tensor_content = b"abcd"
 

@@ -41,7 +41,9 @@ SCALAR = tf.TensorShape([])
     ],
     ids=shown,
 )
-def test_what_makes_a_shape(given: Any, dims: list[int | None] | None) -> None:
+def test_a_shape_is_made_from_sizes_messages_and_shapes(
+    given: Any, dims: list[int | None] | None
+) -> None:
     shape = tf.TensorShape(given)
     assert shape.dims == dims
     assert shape.rank == shape.ndims == (None if dims is None else len(dims))
@@ -56,13 +58,13 @@ def test_a_negative_size_is_refused(given: Any) -> None:
 
 
 @pytest.mark.parametrize("given", [[1.5], "23", 2.0, [[2]], object(), [b"a"]], ids=shown)
-def test_what_makes_none(given: Any) -> None:
+def test_objects_that_make_no_shape_are_refused(given: Any) -> None:
     with pytest.raises(TypeError, match=r"not a size|dimension|interpreted") as caught:
         tf.TensorShape(given)
     assert isinstance(caught.value, EnforceNotMet)
 
 
-def test_number_of_elements() -> None:
+def test_num_elements_is_none_where_a_size_is_unknown() -> None:
     assert KNOWN.num_elements() == 6
     assert SCALAR.num_elements() == 1
     assert tf.TensorShape([0, 5]).num_elements() == 0
@@ -71,7 +73,7 @@ def test_number_of_elements() -> None:
     assert UNKNOWN.num_elements() is None
 
 
-def test_what_is_known() -> None:
+def test_a_shape_says_whether_it_is_fully_defined() -> None:
     assert KNOWN.is_fully_defined()
     assert SCALAR.is_fully_defined()
     assert not PARTLY.is_fully_defined()
@@ -80,7 +82,7 @@ def test_what_is_known() -> None:
     assert not UNKNOWN
 
 
-def test_as_a_sequence() -> None:
+def test_a_shape_is_a_sequence_of_sizes() -> None:
     assert len(PARTLY) == 2
     assert list(PARTLY) == PARTLY.as_list() == [2, None]
     assert KNOWN[0] == 2
@@ -93,7 +95,7 @@ def test_as_a_sequence() -> None:
         KNOWN[2]
 
 
-def test_an_unknown_rank_as_a_sequence() -> None:
+def test_a_shape_of_unknown_rank_has_unknown_sizes_and_no_length() -> None:
     for look in (len, list, tf.TensorShape.as_list):
         with pytest.raises(ValueError, match="unknown"):
             look(UNKNOWN)
@@ -111,7 +113,7 @@ def test_dims_are_a_copy() -> None:
     assert KNOWN == [2, 3]
 
 
-def test_equality() -> None:
+def test_shapes_equal_sequences_of_the_same_sizes() -> None:
     assert KNOWN == (2, 3)
     assert KNOWN != [3, 2]
     assert PARTLY == [2, None]
@@ -122,7 +124,7 @@ def test_equality() -> None:
     assert hash(KNOWN) == hash(tf.TensorShape((2, 3)))
 
 
-def test_compatible() -> None:
+def test_unknown_sizes_are_compatible_with_any() -> None:
     assert PARTLY.is_compatible_with([2, 3])
     assert PARTLY.is_compatible_with([None, 4])
     assert not PARTLY.is_compatible_with([3, 3])
@@ -131,7 +133,7 @@ def test_compatible() -> None:
     assert KNOWN.is_compatible_with(None)
 
 
-def test_merge() -> None:
+def test_merge_fills_unknown_sizes() -> None:
     assert PARTLY.merge_with([None, 4]) == [2, 4]
     assert UNKNOWN.merge_with(PARTLY) == PARTLY
     assert PARTLY.merge_with(None) == PARTLY
@@ -140,7 +142,7 @@ def test_merge() -> None:
             PARTLY.merge_with(other)
 
 
-def test_concatenate() -> None:
+def test_concatenate_joins_shapes() -> None:
     assert KNOWN.concatenate([None]) == [2, 3, None]
     assert KNOWN + PARTLY == [2, 3, 2, None]
     before: object = [1]
@@ -149,7 +151,7 @@ def test_concatenate() -> None:
     assert UNKNOWN.concatenate(KNOWN) == UNKNOWN
 
 
-def test_text() -> None:
+def test_repr_and_str_show_the_text_of_tensorflow() -> None:
     assert repr(PARTLY) == "TensorShape([2, None])"
     assert repr(UNKNOWN) == "TensorShape(None)"
     assert str(PARTLY) == "(2, None)"
@@ -158,14 +160,14 @@ def test_text() -> None:
 
 
 @pytest.mark.parametrize("shape", [KNOWN, PARTLY, UNKNOWN, SCALAR], ids=str)
-def test_copies(shape: tf.TensorShape) -> None:
+def test_shapes_are_pickled_and_copied(shape: tf.TensorShape) -> None:
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         assert pickle.loads(pickle.dumps(shape, protocol)) == shape
     assert copy.deepcopy(shape) == shape
 
 
 @pytest.mark.parametrize("dims", [[], [2, 3], [0], [None, 7], [300, 2**40], None], ids=str)
-def test_message_and_back(dims: Any) -> None:
+def test_a_shape_goes_into_a_message_and_back(dims: Any) -> None:
     proto = tf.TensorShape(dims).as_proto()
     assert isinstance(proto, bytes)
     assert tf.TensorShape(proto) == tf.TensorShape(bytes(proto)) == tf.TensorShape(dims)
@@ -193,11 +195,11 @@ def test_message_and_back(dims: Any) -> None:
     ],
     ids=str,
 )
-def test_the_bytes_are_those_of_tensorflow(dims: Any, message: str) -> None:
+def test_messages_have_the_bytes_of_tensorflow(dims: Any, message: str) -> None:
     assert tf.TensorShape(dims).as_proto().hex() == message
 
 
-def test_messages_in_other_forms() -> None:
+def test_messages_in_other_forms_are_read() -> None:
     named = bytes_field(2, bytes_field(2, b"rows") + varint(1, 4))
     assert tf.TensorShape(named) == [4]
     assert tf.TensorShapeProto(named).dim[0] == (4, "rows")
@@ -221,11 +223,11 @@ def test_a_message_is_equal_to_its_message() -> None:
 
 
 @pytest.mark.parametrize("message", ["12", "1203", "120208", "ff", "1b", "1c", "00", "17"])
-def test_damaged_messages(message: str) -> None:
+def test_damaged_messages_are_refused(message: str) -> None:
     with pytest.raises(tf.TensorProtoError, match="damaged"):
         tf.TensorShape(bytes.fromhex(message))
 
 
-def test_a_size_below_minus_one() -> None:
+def test_a_size_below_minus_one_is_refused() -> None:
     with pytest.raises(tf.TensorProtoError, match="-2"):
         tf.TensorShape(bytes_field(2, varint(1, -2)))

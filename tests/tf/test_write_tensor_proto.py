@@ -59,12 +59,12 @@ ARRAYS = [
 
 
 @pytest.mark.parametrize(("value", "message"), PYTHON_VALUES, ids=shown)
-def test_python_values(value: Any, message: str) -> None:
+def test_python_values_give_the_bytes_of_tensorflow(value: Any, message: str) -> None:
     assert tf.make_tensor_proto(value).hex() == message
 
 
 @pytest.mark.parametrize(("array", "message"), ARRAYS, ids=repr)
-def test_arrays(array: Any, message: str) -> None:
+def test_arrays_give_the_bytes_of_tensorflow(array: Any, message: str) -> None:
     made = tf.make_tensor_proto(array)
     assert type(made) is bytes
     assert made.hex() == message
@@ -95,14 +95,14 @@ def test_it_is_a_copy() -> None:
     assert tf.from_tensor_proto(made).tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def test_string_tensors() -> None:
+def test_string_tensors_are_written_as_strings() -> None:
     wanted = tf.make_tensor_proto([["a"], ["b\0"]])
     x = bridge.asarray([["a"], ["b\0"]])
     assert tf.make_tensor_proto(x) == tf.make_tensor_proto(caffe2.Tensor(x)) == wanted
     assert tf.from_tensor_proto(wanted).tolist() == [[b"a"], [b"b\0"]]
 
 
-def test_long_sizes_and_much_content() -> None:
+def test_long_sizes_and_much_content_are_written() -> None:
     made = tf.make_tensor_proto(np.zeros((200, 300), np.float32))
     assert made[:21].hex() == "0801120a120308c801120308ac022280d30e000000"[:42]
     assert len(made) == 18 + 240000
@@ -112,7 +112,7 @@ def test_long_sizes_and_much_content() -> None:
     "dtype",
     [one.name for one in map(c10.TypeMeta.Make, ("complex32", "float8_e3m4", "float8_e8m0fnu"))],
 )
-def test_types_that_tensorflow_lacks(dtype: str) -> None:
+def test_types_that_tensorflow_lacks_are_refused(dtype: str) -> None:
     with pytest.raises(tf.TensorProtoError, match=dtype):
         tf.make_tensor_proto(at.zeros(2, dtype=dtype))
 
@@ -140,7 +140,7 @@ def test_types_that_tensorflow_lacks(dtype: str) -> None:
     ],
     ids=lambda v: v.__name__ if isinstance(v, type) else repr(v)[:30],
 )
-def test_refused(value: Any, error: type[Exception]) -> None:
+def test_values_that_make_no_tensor_are_refused(value: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         tf.make_tensor_proto(value)
 

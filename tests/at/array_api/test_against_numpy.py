@@ -57,7 +57,7 @@ UNARY = {
 @pytest.mark.parametrize(
     ("kind", "name"), [(k, n) for k, row in UNARY.items() for n in row.split()]
 )
-def test_functions_of_one_array_give_what_numpy_gives(kind: str, name: str) -> None:
+def test_functions_of_one_array_agree_with_numpy(kind: str, name: str) -> None:
     values: dict[str, Any] = {
         "f": [np.asarray(SPECIAL, d) for d in ("f4", "f8")],
         "c": [np.asarray([1 + 2j, -0.5j, 2, 0], d) for d in ("c8", "c16")],
@@ -82,7 +82,7 @@ BINARY = {
 @pytest.mark.parametrize(
     ("kind", "name"), [(k, n) for k, row in BINARY.items() for n in row.split()]
 )
-def test_functions_of_two_arrays_give_what_numpy_gives(kind: str, name: str) -> None:
+def test_functions_of_two_arrays_agree_with_numpy(kind: str, name: str) -> None:
     pairs: dict[str, Any] = {
         "f": [(A, A[0]), (A.astype("f4"), A), (A, A[0, 0].reshape(())), (A[:, :1], A[1])],
         "i": [
@@ -101,7 +101,7 @@ def test_functions_of_two_arrays_give_what_numpy_gives(kind: str, name: str) -> 
 @pytest.mark.parametrize(
     "name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "eq", "lt", "ge"]
 )
-def test_operators_give_what_numpy_gives(name: str) -> None:
+def test_operators_agree_with_numpy(name: str) -> None:
     run = getattr(operator, name)
     for x, y in ((abs(A), abs(A[0])), (abs(A), 2.0), (2.0, abs(A))):
         expect_same(run(to_ours(x), to_ours(y)), run(x, y))
@@ -208,7 +208,7 @@ CASES: list[Case] = [
 
 
 @pytest.mark.parametrize(("call", "values"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_functions_with_other_arguments_give_what_numpy_gives(
+def test_functions_with_other_arguments_agree_with_numpy(
     call: Callable[..., Any], values: tuple[Any, ...]
 ) -> None:
     theirs = np if hasattr(np, "cumulative_sum") else pytest.importorskip("array_api_compat").numpy

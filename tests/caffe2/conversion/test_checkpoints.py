@@ -123,7 +123,7 @@ def test_weights_of_detectron_are_converted(protocol: int, tmp_path: Path) -> No
             np.testing.assert_array_equal(found[name], value)
 
 
-def test_a_pickle_of_python_2(tmp_path: Path) -> None:
+def test_a_pickle_of_python_2_is_converted(tmp_path: Path) -> None:
     """Whose arrays are text, as Detectron's own files are."""
     data = np.arange(300, dtype=np.float32).tobytes()
     opcodes = (
@@ -158,7 +158,7 @@ def test_no_code_of_a_pickle_runs(protocol: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("extra", [b"", b"x" * 1000], ids=["in the pickle", "in the file"])
-def test_a_pickle_with_more_bytes_than_elements(extra: bytes, tmp_path: Path) -> None:
+def test_a_pickle_with_more_bytes_than_elements_is_refused(extra: bytes, tmp_path: Path) -> None:
     """Which would be written over what follows."""
     shape, dtype = (2, 3), np.dtype("<f2")
     state = (1, shape, dtype, False, np.arange(6, dtype=np.float32).tobytes() + extra)
@@ -298,7 +298,7 @@ def test_npz_files_are_checked_by_their_checksums(
     assert not (tmp_path / "y.minidb").exists()
 
 
-def test_types_that_a_format_does_not_have(tmp_path: Path) -> None:
+def test_types_that_a_format_does_not_have_are_refused(tmp_path: Path) -> None:
     def entries(dtype: str) -> Sequence[Entry]:
         return [Entry("x", dtype, [1], 2, lambda: iter([b"\0\0"]))]
 

@@ -140,7 +140,7 @@ def test_onnx_file_computes_the_results_of_the_net(tmp_path: Path) -> None:
     close(found, module(given).numpy(), 1e-6)
 
 
-def test_onnx_without_its_package_names_what_to_install(
+def test_onnx_without_its_package_names_the_package_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("bridge.caffe2.conversion.net_files.find_spec", lambda name: None)

@@ -106,7 +106,7 @@ def read(path: Path) -> dict[bytes, bytes]:
         return {record.key: record.read() for record in db.records()}
 
 
-def test_trees_of_all_depths(tmp_path: Path) -> None:
+def test_databases_of_every_size_are_read_as_the_package_wrote_them(tmp_path: Path) -> None:
     """Records are those of the package: none, in one page, and in thousands; after changes, too."""
     random = np.random.RandomState(0)
     items: dict[bytes, bytes] = {}
@@ -130,7 +130,7 @@ def test_trees_of_all_depths(tmp_path: Path) -> None:
     assert read(tmp_path / "db") == items
 
 
-def test_any_number_of_readers_beside_the_script_itself(tmp_path: Path) -> None:
+def test_several_readers_read_one_database_beside_the_script(tmp_path: Path) -> None:
     """The package opens a database once in a process; Caffe2 as often as it is asked to."""
     written(tmp_path / "db", {b"a": b"1", b"b": b"2"})
     with lmdb.open(str(tmp_path / "db")) as env:
@@ -143,7 +143,7 @@ def test_any_number_of_readers_beside_the_script_itself(tmp_path: Path) -> None:
         assert list(read(tmp_path / "db")) == [b"a", b"b", b"c"]
 
 
-def test_databases_of_kinds_that_caffe2_does_not_write(tmp_path: Path) -> None:
+def test_databases_with_names_inside_are_refused(tmp_path: Path) -> None:
     with lmdb.open(str(tmp_path / "x"), max_dbs=1) as env:
         inner = env.open_db(b"inner")
         with env.begin(write=True, db=inner) as transaction:

@@ -129,7 +129,7 @@ def test_path_without_a_regular_file_is_refused(tmp_path: Path) -> None:
     refused(null.value, "null", kind=ValueError)
 
 
-def test_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
+def test_file_that_shrinks_while_it_is_read_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "x", (b"k", b"value" * 100_000))
     with MiniDBReader(str(tmp_path / "x")) as db:
         (record,) = db.records()

@@ -100,7 +100,7 @@ def test_reinitialize_keeps_memory_that_is_large_enough() -> None:
     assert values(tensor) == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_reinitialize_to_more_than_fits() -> None:
+def test_reinitialize_to_more_than_fits_makes_new_memory() -> None:
     tensor = filled((2,))
     same, alias = tensor.UnsafeSharedInstance(), tensor.Alias()
     caffe2.ReinitializeTensor(tensor, (3,), "float32")

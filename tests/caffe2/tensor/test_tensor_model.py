@@ -109,7 +109,7 @@ def runnable(model: Model, operation: str) -> bool:
 
 
 @given(st.lists(LINES, min_size=8, max_size=40))
-def test_random_operations_do_what_the_model_does(operations: list[str]) -> None:
+def test_random_operations_agree_with_the_model(operations: list[str]) -> None:
     model, world, buffers = Model(), World(), Buffers()
     start = ["new a 4", "fill a float32 1", "alias b a", "new c 2,2", "share c a", "unsafe d c"]
     for number, drawn in enumerate(start + operations):

@@ -47,7 +47,7 @@ UNKNOWN = {
 @pytest.mark.parametrize(
     "name", ["nope", b"nope", BlobReference("nope")], ids=lambda n: type(n).__name__
 )
-def test_an_unknown_name_says_what_to_do(call: Any, name: Any) -> None:
+def test_an_unknown_name_is_refused_with_the_known_names_and_a_remedy(call: Any, name: Any) -> None:
     FeedBlob("known", "text")
     with pytest.raises(c10.EnforceNotMet) as info:
         call(name)

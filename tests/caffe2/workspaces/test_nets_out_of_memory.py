@@ -122,7 +122,7 @@ def names() -> Any:
 
 @isolated_with(PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION="python")
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_that_finds_no_memory(name: str) -> None:
+def test_a_call_without_memory_changes_nothing_and_leaks_nothing(name: str) -> None:
     require_python_code()
     function = CALLS[name]
     around = names if name in RUNS_OFTEN else blobs

@@ -274,7 +274,9 @@ def test_threads_in_any_interleaving_act_as_if_calls_came_one_by_one(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(PROGRAMS)
-def test_threads_as_python_runs_them(program: list[list[Call]]) -> None:
+def test_threads_that_python_interleaves_act_as_if_calls_came_one_by_one(
+    program: list[list[Call]],
+) -> None:
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

@@ -34,7 +34,7 @@ def test_there_is_much_to_compare() -> None:
 
 
 @pytest.mark.parametrize("op_type", sorted({question[0] for question, _ in OPERATORS}))
-def test_operator(op_type: str) -> None:
+def test_each_operator_gets_the_gradient_of_caffe2(op_type: str) -> None:
     for question, answer in OPERATORS:
         if question[0] != op_type:
             continue
@@ -48,7 +48,7 @@ def test_operator(op_type: str) -> None:
 
 
 @pytest.mark.parametrize("part", range(15))
-def test_net(part: int) -> None:
+def test_each_net_gets_the_gradients_of_caffe2(part: int) -> None:
     for question, answer in NETS[part::15]:
         if answer is None:
             with pytest.raises(EnforceNotMet):

@@ -22,7 +22,7 @@ with gzip.open(Path(__file__).with_name("recorded.json.gz"), "rt") as _lines:
     RECORDED = [json.loads(line) for line in _lines]
 
 
-def test_all_are_recorded() -> None:
+def test_every_question_has_a_recorded_answer() -> None:
     assert [question for question, _ in RECORDED] == QUESTIONS
     assert sum(isinstance(found, str) for _, found in RECORDED) == 5
 
@@ -30,7 +30,9 @@ def test_all_are_recorded() -> None:
 @pytest.mark.parametrize(
     ("question", "theirs"), RECORDED, ids=[f"{n}-{one[0][2]}" for n, one in enumerate(RECORDED)]
 )
-def test_layer(question: list[Any], theirs: Any) -> None:
+def test_each_layer_adds_the_operators_and_parameters_of_caffe2(
+    question: list[Any], theirs: Any
+) -> None:
     if isinstance(theirs, str):
         with pytest.raises(EnforceNotMet) as error:
             answer(MODULES, *question)

@@ -51,7 +51,7 @@ def _is_numbers(value: Any) -> bool:
 
 
 @pytest.mark.parametrize("group", groups())
-def test_recorded_as_modules(group: str) -> None:
+def test_modules_agree_with_nets_on_inputs_of_all_strides(group: str) -> None:
     for case, outcome in outcomes(group):
         if suits(case, outcome):
             check(case, outcome)

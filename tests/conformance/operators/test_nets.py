@@ -48,7 +48,7 @@ def check(outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize(("case", "outcome"), RECORDED, ids=NAMES)
-def test_created_and_run(case: Case, outcome: Outcome) -> None:
+def test_a_net_that_is_created_and_run_agrees_with_caffe2(case: Case, outcome: Outcome) -> None:
     for name, value in case.feeds.items():
         workspace.FeedBlob(name, value)
     net = built(case)

@@ -87,7 +87,7 @@ def check_own_memory() -> None:
 
 
 @pytest.mark.parametrize(("case", "outcome"), RECORDED)
-def test_recorded(case: Case, outcome: Outcome) -> None:
+def test_each_recorded_case_gives_the_values_of_caffe2(case: Case, outcome: Outcome) -> None:
     assert case.checksum() == outcome.fed, "other blobs were fed when this was recorded"
     for name, value in case.feeds.items():
         workspace.FeedBlob(name, value)

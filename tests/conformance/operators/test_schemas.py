@@ -17,7 +17,7 @@ COUNTS = range(40)
 
 
 @pytest.mark.parametrize("op_type", REGISTERED)
-def test_as_recorded(op_type: str) -> None:
+def test_each_schema_agrees_with_caffe2(op_type: str) -> None:
     found, expected = schema_of(op_type), Schema(RECORDED[op_type])
     for part in ("inputs", "outputs"):
         allowed, wanted = getattr(found, part), getattr(expected, part)

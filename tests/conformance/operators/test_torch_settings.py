@@ -18,7 +18,7 @@ from tests.helpers.torch_settings import SETTINGS
 from .case import groups
 from .recorded import outcomes
 from .test_operators import check_same
-from .test_operators import test_recorded as check_recorded
+from .test_operators import test_each_recorded_case_gives_the_values_of_caffe2 as check_recorded
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
@@ -31,7 +31,9 @@ COUNTERS = {"Iter", "AtomicIter", "APMeter", "AccumulateHistogram"}  # each run 
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("group", groups())
-def test_recorded_under(group: str, setting: str) -> None:
+def test_each_recorded_case_gives_the_same_under_settings_of_torch(
+    group: str, setting: str
+) -> None:
     first = 0 if EVERY == 1 else list(SETTINGS).index(setting)
     for case, outcome in list(outcomes(group))[first::EVERY]:
         workspace.ResetWorkspace()

@@ -26,7 +26,7 @@ with gzip.open(Path(__file__).with_name("recorded.json.gz"), "rt") as _lines:
     RECORDED = [json.loads(line) for line in _lines]
 
 
-def test_all_are_recorded() -> None:
+def test_every_question_has_a_recorded_answer() -> None:
     assert [question for question, _ in RECORDED] == QUESTIONS
     assert sum(found is None for _, found in RECORDED) == 7
 
@@ -34,7 +34,9 @@ def test_all_are_recorded() -> None:
 @pytest.mark.parametrize(
     ("question", "theirs"), RECORDED, ids=[f"{n}-{one[0][0]}" for n, one in enumerate(RECORDED)]
 )
-def test_optimizer(question: list[Any], theirs: dict[str, Any] | None) -> None:
+def test_each_optimizer_adds_the_operators_of_caffe2_and_trains_as_it(
+    question: list[Any], theirs: dict[str, Any] | None
+) -> None:
     if theirs is None:
         with pytest.raises(EnforceNotMet) as error:
             answer(MODULES, *question)
@@ -54,7 +56,7 @@ def test_options_that_are_not_here_are_refused(option: str) -> None:
         optimizer.AdagradOptimizer(**{option: {"mask_tensor": 1}})
 
 
-def test_an_optimizer_of_a_parameter_goes_before_that_of_the_model() -> None:
+def test_an_optimizer_of_a_parameter_replaces_the_one_of_the_model() -> None:
     model = model_helper.ModelHelper(name="own")
     brew.fc(model, "x", "y", 4, 2)
     model.AddGradientOperators([model.net.AveragedLoss("y", "loss")])
@@ -126,13 +128,13 @@ def test_a_rate_can_be_set_from_outside() -> None:
     assert optimizer.get_lr_injection() == 0.25
 
 
-def test_a_device_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_device_is_refused() -> None:
     assert optimizer.get_param_device("w", "g", {"g": core.DeviceOption(0)}).device_type == 0
     with pytest.raises(EnforceNotMet, match="Cannot infer device for w"):
         optimizer.get_param_device("w", "g")
 
 
-def test_an_optimizer_of_ones_own() -> None:
+def test_a_script_may_write_its_own_optimizer() -> None:
     class Halving(optimizer.Optimizer):
         def _run(self, net: Any, param_init_net: Any, param_info: Any) -> None:
             net.Scale(param_info.blob, param_info.blob, scale=0.5)

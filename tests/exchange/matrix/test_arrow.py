@@ -15,10 +15,10 @@ from tests.exchange.matrix.sources_arrow import CASES
 
 @pytest.mark.parametrize("route", ROUTES, ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_each_route_takes_what_arrow_has_or_refuses_it(case: Case, route: Route) -> None:
+def test_each_route_takes_an_object_of_arrow_or_refuses_it(case: Case, route: Route) -> None:
     check_route(case, route)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_feed_blob_takes_what_arrow_has_or_refuses_it(case: Case) -> None:
+def test_feed_blob_takes_an_object_of_arrow_or_refuses_it(case: Case) -> None:
     check_feed(case)

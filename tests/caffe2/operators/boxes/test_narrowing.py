@@ -51,6 +51,6 @@ def test_spatial_narrow_as_takes_the_upper_left_part(sizes: tuple[int, ...], kin
 
 
 @pytest.mark.parametrize("sizes", [(2, 3, 5, 4), (1, 3, 2, 2), (2, 2, 2, 2), (2, 3)])
-def test_parts_that_do_not_fit(sizes: tuple[int, ...]) -> None:
+def test_parts_that_do_not_fit_are_refused(sizes: tuple[int, ...]) -> None:
     with pytest.raises(RuntimeError, match="The operator requires that"):
         run_with_gradient("SpatialNarrowAs", np.zeros((2, 3, 4, 5), np.float32), np.zeros(sizes))

@@ -77,7 +77,7 @@ def test_nan_is_not_proposed() -> None:
 
 @pytest.mark.parametrize("plus_one", [True, False])
 @pytest.mark.parametrize("apply_scale", [True, False])
-def test_transform_boxes_gives_what_numpy_gives(apply_scale, plus_one) -> None:
+def test_transform_boxes_agrees_with_numpy(apply_scale, plus_one) -> None:
     random = np.random.RandomState(1)
     low = random.uniform(0, 60, (6, 2))
     numbered = np.concatenate([np.zeros((6, 1)), low, low + random.uniform(1, 40, (6, 2))], 1)

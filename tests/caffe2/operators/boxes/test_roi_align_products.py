@@ -33,7 +33,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("images", "ratio", "aligned", "order"), CASES)
-def test_an_exported_module_gives_what_the_operator_gives(
+def test_an_exported_module_agrees_with_the_operator(
     images: int, ratio: int, aligned: bool, order: str
 ) -> None:
     random = np.random.RandomState(0)

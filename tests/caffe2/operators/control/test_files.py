@@ -280,7 +280,7 @@ def test_chunks_are_read_in_any_order(tmp_path: Path) -> None:
     assert workspace.FetchBlob("a").tolist() == list(range(10))
 
 
-def test_chunks_that_do_not_make_a_tensor(tmp_path: Path) -> None:
+def test_chunks_that_do_not_make_a_tensor_are_refused(tmp_path: Path) -> None:
     first, second = chunked(tmp_path / "x")
     other = (b"a#%1", chunked(tmp_path / "x", 12, 5)[1][1])
     text = (b"a", b"\n\x01a\x12\x0bstd::string\x22\x01t")

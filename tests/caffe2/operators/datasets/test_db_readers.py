@@ -127,7 +127,7 @@ def test_records_come_out_of_queues() -> None:
         run_operator("CreateBlobsQueueDB", ["queue"], ["other"], value_blob_index=1)
 
 
-def test_two_readers_of_one_lmdb_that_the_script_has_open(tmp_path: Path) -> None:
+def test_two_readers_read_one_lmdb_that_the_script_has_open(tmp_path: Path) -> None:
     """As nets for training and for validation have them, beside a script that counts records."""
     lmdb = pytest.importorskip("lmdb")
     path = str(tmp_path / "db")

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
-def test_sums_stacks_and_parts():
+def test_tensors_of_devices_are_summed_gathered_and_scattered():
     from bridge.caffe2.operators.distributed import device_collectives
 
     xs = [torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[10.0, 20.0], [30.0, 40.0]])]

@@ -22,7 +22,7 @@ def operands(n):
     ("kernel", "by_torch"),
     [("add", torch.add), ("subtract", torch.sub), ("multiply", torch.mul)],
 )
-def test_binary_kernels_give_what_torch_gives(kernel, by_torch, n) -> None:
+def test_binary_kernels_agree_with_torch(kernel, by_torch, n) -> None:
     a, b = operands(n)
     expected = by_torch(a, b)
     y = torch.empty(n)
@@ -33,7 +33,7 @@ def test_binary_kernels_give_what_torch_gives(kernel, by_torch, n) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 256])
-def test_relu_gives_what_torch_gives(n) -> None:
+def test_relu_agrees_with_torch(n) -> None:
     x, _ = operands(n)
     expected = torch.relu(x)
     y = torch.empty(n)
@@ -46,7 +46,7 @@ def test_relu_gives_what_torch_gives(n) -> None:
 @pytest.mark.parametrize(
     ("kernel", "by_torch"), [("add_per_channel", torch.add), ("multiply_per_channel", torch.mul)]
 )
-def test_kernels_per_channel_give_what_torch_gives(kernel, by_torch, shape) -> None:
+def test_kernels_per_channel_agree_with_torch(kernel, by_torch, shape) -> None:
     x = torch.arange(shape[0] * shape[1] * shape[2]).float().reshape(shape)
     b = torch.arange(shape[1]) + 0.5
     expected = by_torch(x, b.view(-1, 1))

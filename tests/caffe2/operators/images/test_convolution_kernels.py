@@ -26,7 +26,7 @@ from bridge.caffe2.operators.images.convolution_kernels import convolve
         ((1, 2, 1, 2), (1, 1), (3, 4, 0, 1)),
     ],
 )
-def test_convolve_gives_what_torch_gives(sizes, kernel, pads, group, has_bias) -> None:
+def test_convolve_agrees_with_torch(sizes, kernel, pads, group, has_bias) -> None:
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(sizes, generator=generator)
     w = torch.randn(4, sizes[1] // group, *kernel, generator=generator)

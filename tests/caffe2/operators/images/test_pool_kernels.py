@@ -44,7 +44,7 @@ def pooled(kernel, x, dimensions, *args):
 
 
 @pytest.mark.parametrize(("height", "width"), WINDOWS)
-def test_max_pool_gives_what_torch_gives(height, width) -> None:
+def test_max_pool_agrees_with_torch(height, width) -> None:
     x, pads, dimensions = case(height, width)
     padded = functional.pad(x, pads, value=-np.inf)
     expected = functional.max_pool2d(padded, (height[1], width[1]), (height[2], width[2]))
@@ -77,7 +77,7 @@ def test_gradient_of_max_is_whole_for_each_of_equal_maxima(height, width) -> Non
 
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize(("height", "width"), WINDOWS)
-def test_average_pool_gives_what_torch_gives(height, width, whole) -> None:
+def test_average_pool_agrees_with_torch(height, width, whole) -> None:
     x, pads, dimensions = case(height, width)
     sizes = (height[1], width[1]), (height[2], width[2])
     expected = functional.avg_pool2d(functional.pad(x, pads), *sizes)

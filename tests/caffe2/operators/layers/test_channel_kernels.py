@@ -19,7 +19,7 @@ def image(shape, mean=0.0):
 
 @pytest.mark.parametrize("size", [1, 2, 5, 7])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_local_response_gives_what_torch_gives(shape, size) -> None:
+def test_local_response_agrees_with_torch(shape, size) -> None:
     x = image(shape)
     y, base, alone = (torch.full(shape, np.nan) for _ in range(3))
     local_response(x.data_ptr(), y.data_ptr(), base.data_ptr(), *shape, size, 0.3, 1.5)
@@ -34,7 +34,7 @@ def test_local_response_gives_what_torch_gives(shape, size) -> None:
 
 @pytest.mark.parametrize("mean", [0.0, 1000.0])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_moments_give_what_torch_gives(shape, mean) -> None:
+def test_moments_agree_with_torch(shape, mean) -> None:
     x = image(shape, mean)
     found, variance = torch.empty(shape[1]), torch.empty(shape[1])
     moments(x.data_ptr(), found.data_ptr(), variance.data_ptr(), *shape)
@@ -53,7 +53,7 @@ def test_moments_are_nan_for_channels_with_nan() -> None:
 
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_normalize_gives_what_torch_gives(shape, in_place) -> None:
+def test_normalize_agrees_with_torch(shape, in_place) -> None:
     x = image(shape)
     parameters = [torch.linspace(low, 2, shape[1]) for low in (-1.0, 0.5, -2.0, 0.1)]
     expected = functional.batch_norm(

@@ -27,7 +27,7 @@ def run(sizes: list[Any], **args: Any) -> None:
 
 @isolated
 @pytest.mark.parametrize("batch_first", [1, 2**31 - 1])
-def test_a_batch_that_the_states_do_not_have(batch_first: int) -> None:
+def test_a_batch_that_the_states_do_not_have_is_refused(batch_first: int) -> None:
     with pytest.raises(EnforceNotMet, match="sizes"):
         run(SIZES, batch_first=batch_first)
 

@@ -14,7 +14,7 @@ from bridge.caffe2.operators.layers.matrix_kernels import fully_connected
     ("rows", "depth", "columns"),
     [(16, 16, 16), (1, 64, 16), (0, 3, 4), (3, 0, 4), (2, 3, 0), (5, 130, 70), (2, 7, 65)],
 )
-def test_fully_connected_gives_what_torch_gives(rows, depth, columns) -> None:
+def test_fully_connected_agrees_with_torch(rows, depth, columns) -> None:
     random = np.random.RandomState(0)
     x, w, b = (
         torch.from_numpy(random.randn(*shape)).float()

@@ -11,7 +11,7 @@ from bridge.caffe2.operators.layers.softmax_kernels import softmax
 
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (5, 10), (2, 33)])
-def test_softmax_gives_what_torch_gives(shape, in_place) -> None:
+def test_softmax_agrees_with_torch(shape, in_place) -> None:
     x = torch.linspace(-90, 90, shape[0] * shape[1]).reshape(shape).sin() * 50
     expected = torch.softmax(x.double(), 1)
     y = x if in_place else torch.empty(shape)
@@ -19,7 +19,7 @@ def test_softmax_gives_what_torch_gives(shape, in_place) -> None:
     torch.testing.assert_close(y.double(), expected, rtol=1e-5, atol=1e-30)
 
 
-def test_softmax_of_infinities_and_nan_gives_what_torch_gives() -> None:
+def test_softmax_of_infinities_and_nan_agrees_with_torch() -> None:
     inf = float("inf")
     x = torch.tensor([[1, -inf, 2], [-inf, -inf, -inf], [inf, 0, 1], [0, float("nan"), 1]])
     y = torch.empty_like(x)

@@ -74,7 +74,7 @@ def test_rows_that_occur_twice_are_scaled_and_added_to_twice() -> None:
         np.testing.assert_allclose(workspace.FetchBlob("x"), x)
 
 
-def test_distances_and_sums_of_other_sizes() -> None:
+def test_distances_and_sums_follow_other_sizes() -> None:
     distance = create("SquaredL2Distance", ["a", "b"], ["d"])
     back = create("SquaredL2DistanceGradient", ["a", "b", "d"], ["da", "db"])
     mean = create("AveragedLoss", ["d"], ["m"])

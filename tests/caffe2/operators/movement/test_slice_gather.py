@@ -44,7 +44,7 @@ def test_an_index_out_of_range_is_refused_along_every_axis(
 
 @pytest.mark.parametrize("once", [False, True])
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_an_index_out_of_range_after_runs_that_were_recorded(axis: int, once: bool) -> None:
+def test_an_index_out_of_range_is_refused_after_recorded_runs(axis: int, once: bool) -> None:
     good, bad = np.array([0, 2] * 40), np.array([0, 3] * 40)
     net = core.Net("gathered")
     net.Gather(["x", "i"], ["y"], axis=axis)

@@ -128,7 +128,7 @@ def test_sixteen_bits_are_refused_by_name():
         ("FC", [(6, 2), (3, 2), (3,)], ["float32", "float32", "float64"]),
     ],
 )
-def test_types_that_the_plain_operator_does_not_take(op_type, sizes, dtypes):
+def test_types_that_the_plain_operator_refuses_are_refused(op_type, sizes, dtypes):
     names = []
     for i, (size, dtype) in enumerate(zip(sizes, dtypes, strict=True)):
         names.append(f"x{i}")

@@ -87,7 +87,7 @@ def test_gradients_by_autograd_equal_the_gradients_of_the_net(
 
 
 @pytest.mark.parametrize(("op_type", "arguments", "inputs"), NAMED)
-def test_an_exported_module_gives_what_the_module_gives(
+def test_an_exported_module_agrees_with_the_module(
     op_type: str, arguments: dict[str, Any], inputs: list[Any]
 ) -> None:
     net, names = made(op_type, arguments, inputs)
@@ -111,7 +111,7 @@ def test_an_exported_module_takes_any_number_of_indices() -> None:
 
 
 @pytest.mark.parametrize("op_type", ["SparseLengthsSum", "SparseLengthsMean"])
-def test_lengths_of_int64_are_taken_as_those_of_int32(op_type: str) -> None:
+def test_lengths_of_int64_give_the_results_of_int32(op_type: str) -> None:
     """int32 lengths times a number of NumPy are int64 in NumPy 2, and int32 in NumPy 1."""
     found = []
     for lengths in (LENGTHS, LENGTHS * np.int64(1)):
