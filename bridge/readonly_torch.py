@@ -24,7 +24,7 @@ from bridge.at.readonly_guard import read_only
 from bridge.at.tensor import Tensor as AtTensor
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.exchange.import_tensor import import_tensor
-from bridge.exchange.torch_writes import written
+from bridge.exchange.torch_writes import computed, written
 
 __all__ = ["ReadOnlyStorage", "ReadOnlyTensor", "guarded"]
 
@@ -102,10 +102,10 @@ class ReadOnlyTensor(torch.Tensor):
         schema = getattr(func, "_schema", None)
         if schema is not None and schema.name in _TAKING_MEMORY:
             raise read_only()
-        out = func(*plain_args, **plain_kwargs)
+        out = computed(func, plain_args, plain_kwargs)
         if _is_sparse(out):  # which may have the memory as its values
             plain_args = _replaced(plain_args, torch.clone)
-            out = func(*plain_args, **_replaced(plain_kwargs, torch.clone))
+            out = computed(func, plain_args, _replaced(plain_kwargs, torch.clone))
         return _replaced(out, lambda result: _as_view(result, sources))
 
     def __tensor_flatten__(self) -> tuple[list[str], None]:

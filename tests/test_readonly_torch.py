@@ -298,6 +298,23 @@ def test_operations_give_plain_tensors(
     result.detach().zero_()
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        torch.linalg.pinv,
+        lambda x: torch.linalg.lstsq(x, x.mT).solution,
+        lambda x: torch.linalg.eigh(x @ x.mH).eigenvectors,
+        lambda x: x.conj().imag.sum() + x.mH.resolve_conj().sum(),
+    ],
+)
+def test_computes_what_torch_conjugates_inside(read: Callable[[Any], torch.Tensor]) -> None:
+    t = torch.randn(4, 4, dtype=torch.complex128, generator=torch.Generator().manual_seed(1))
+    array = t.numpy().copy()
+    array.flags.writeable = False
+    assert torch.allclose(read(bridge.to_torch(array, readonly=True)), read(t))
+    assert torch.allclose(read(bridge.from_dlpack(array)).to_torch(), read(t))
+
+
 def test_a_view_that_a_compiled_function_returns_is_read_only(x: torch.Tensor) -> None:
     view = torch.compile(lambda v: v.view(-1), backend="aot_eager", fullgraph=True)(x)
     assert view.data_ptr() == x.data_ptr()

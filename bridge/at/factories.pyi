@@ -8,6 +8,7 @@ from bridge.typing import Deleter, DeviceLike, Dims, OptionsLike, TensorLike, Ty
 
 def split(args: Sequence[Any], caller: str) -> tuple[Any, Any]: ...
 def sizes_of(sizes: Dims | int, caller: str) -> list[int]: ...
+def page_locked(keywords: dict[str, Any], pinned: bool, caller: str) -> bool: ...
 
 # Sizes one by one or as one sequence, then options.
 def empty(
@@ -15,18 +16,21 @@ def empty(
     dtype: TypeLike | None = None,
     device: DeviceLike | None = None,
     pinned_memory: bool = False,
+    **keywords: Any,
 ) -> Tensor: ...
 def zeros(
     *dims: int | Dims | OptionsLike | None,
     dtype: TypeLike | None = None,
     device: DeviceLike | None = None,
     pinned_memory: bool = False,
+    **keywords: Any,
 ) -> Tensor: ...
 def ones(
     *dims: int | Dims | OptionsLike | None,
     dtype: TypeLike | None = None,
     device: DeviceLike | None = None,
     pinned_memory: bool = False,
+    **keywords: Any,
 ) -> Tensor: ...
 def full(
     size: int | Dims,
@@ -36,6 +40,7 @@ def full(
     dtype: TypeLike | None = None,
     device: DeviceLike | None = None,
     pinned_memory: bool = False,
+    **keywords: Any,
 ) -> Tensor: ...
 def empty_like(
     source: TensorLike,
@@ -43,6 +48,7 @@ def empty_like(
     *,
     dtype: TypeLike | None = None,
     device: DeviceLike | None = None,
+    **keywords: Any,
 ) -> Tensor: ...
 def zeros_like(
     source: TensorLike,
@@ -50,6 +56,7 @@ def zeros_like(
     *,
     dtype: TypeLike | None = None,
     device: DeviceLike | None = None,
+    **keywords: Any,
 ) -> Tensor: ...
 def ones_like(
     source: TensorLike,
@@ -57,6 +64,7 @@ def ones_like(
     *,
     dtype: TypeLike | None = None,
     device: DeviceLike | None = None,
+    **keywords: Any,
 ) -> Tensor: ...
 def full_like(
     source: TensorLike,
@@ -65,6 +73,7 @@ def full_like(
     *,
     dtype: TypeLike | None = None,
     device: DeviceLike | None = None,
+    **keywords: Any,
 ) -> Tensor: ...
 def empty_strided(
     size: Dims,
@@ -74,6 +83,7 @@ def empty_strided(
     dtype: TypeLike | None = None,
     device: DeviceLike | None = None,
     pinned_memory: bool = False,
+    **keywords: Any,
 ) -> Tensor: ...
 
 # `strides` may be left out where options follow: from_blob(ptr, sizes, options).

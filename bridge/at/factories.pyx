@@ -42,6 +42,11 @@ from bridge.c10.storage import as_address, as_deleter
 from bridge.exchange.device_memory import current_index
 
 
+# Of torch's layouts and memory formats, as it prints them.
+cdef frozenset _ROW_MAJOR = frozenset(
+    {"torch.strided", "torch.contiguous_format", "torch.preserve_format"})
+
+
 cdef class _Where:
     """The element type and the device that options specify."""
 
@@ -86,6 +91,35 @@ cdef _Where _where(object options, object dtype, object device, bint pinned, Ten
             f"ATen tensors hold plain memory, not elements of {where.dtype}. Use "
             "caffe2.empty.", "at.empty", condition="dtype.is_pod")
     return where
+
+
+cdef bint _pinned(dict keywords, bint pinned, str caller) except -1:
+    """Return whether the memory is to be page-locked, by keywords of torch's factories, too."""
+    return page_locked(keywords, pinned, caller) if keywords else pinned
+
+
+def page_locked(keywords, pinned, caller):
+    """Return `pinned`, or what ``pin_memory`` says of keywords that torch's factories take.
+
+    Raises EnforceNotMet: they ask for what a new at.Tensor is not. TypeError: an unknown keyword.
+    """
+    for name, value in keywords.items():
+        if name == "pin_memory":
+            pinned = pinned or bool(value)
+        elif name == "requires_grad":
+            if value:
+                raise EnforceNotMet(
+                    "An at.Tensor records no gradients; to_torch().requires_grad_() is a "
+                    "torch.Tensor of the same memory that does.", caller,
+                    condition="requires_grad == False")
+        elif name == "layout" or name == "memory_format":
+            if value is not None and str(value) not in _ROW_MAJOR:
+                raise EnforceNotMet(
+                    f"A new tensor is dense and row-major, not {value}. Create it by torch, or "
+                    "use x.to(memory_format=...).", caller, condition=f"{name} is row-major")
+        else:
+            raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}")
+    return pinned
 
 
 cdef tuple _split(tuple args, str caller):
@@ -137,11 +171,13 @@ cdef object _filled(TensorImpl impl, object value):
     return wrap(impl)
 
 
-def empty(*dims, dtype=None, device=None, pinned_memory=False):
+def empty(*dims, dtype=None, device=None, pinned_memory=False, **keywords):
     """Return a new tensor with uninitialized elements. ``empty(2, 3)``, ``empty((2, 3), options)``.
 
     Sizes are ints or one sequence. Options are a TensorOptions, an element type or a device; also
-    as keywords. By default float32 on the CPU. CPU memory is 64-byte aligned.
+    as keywords. By default float32 on the CPU. CPU memory is 64-byte aligned. Keywords of torch's
+    factories are taken where they ask for what the tensor is: ``layout``, ``memory_format``,
+    ``requires_grad=False``; ``pin_memory`` is ``pinned_memory``.
 
     Raises EnforceNotMet: a non-POD element type. Also a TypeError: no sizes, or options that are
     not recognized. Also a ValueError: negative sizes. MemoryError: not enough memory.
@@ -150,32 +186,37 @@ def empty(*dims, dtype=None, device=None, pinned_memory=False):
     >>> at.empty((2, 3), "int64").sizes(), at.empty(4, dtype="bool").dtype()
     (ArrayRef([2, 3]), TypeMeta('bool'))
     """
-    return wrap(_empty(dims, dtype, device, pinned_memory, "at.empty"))
+    return wrap(_empty(
+        dims, dtype, device, _pinned(keywords, pinned_memory, "at.empty"), "at.empty"))
 
 
-def zeros(*dims, dtype=None, device=None, pinned_memory=False):
+def zeros(*dims, dtype=None, device=None, pinned_memory=False, **keywords):
     """Return a new tensor of zeros; arguments and errors as in `empty`.
 
     >>> from bridge import at
     >>> at.zeros(2, 2, "int32").tolist()
     [[0, 0], [0, 0]]
     """
-    cdef TensorImpl impl = _empty(dims, dtype, device, pinned_memory, "at.zeros")
+    cdef TensorImpl impl = _empty(
+        dims, dtype, device, _pinned(keywords, pinned_memory, "at.zeros"), "at.zeros")
     zero(impl)
     return wrap(impl)
 
 
-def ones(*dims, dtype=None, device=None, pinned_memory=False):
+def ones(*dims, dtype=None, device=None, pinned_memory=False, **keywords):
     """Return a new tensor of ones; arguments and errors as in `empty`.
 
     >>> from bridge import at
     >>> at.ones([3]).tolist()
     [1.0, 1.0, 1.0]
     """
-    return _filled(_empty(dims, dtype, device, pinned_memory, "at.ones"), 1)
+    return _filled(_empty(
+        dims, dtype, device, _pinned(keywords, pinned_memory, "at.ones"), "at.ones"), 1)
 
 
-def full(size, fill_value, options=None, *, dtype=None, device=None, pinned_memory=False):
+def full(
+    size, fill_value, options=None, *, dtype=None, device=None, pinned_memory=False, **keywords,
+):
     """Return a new tensor with every element set to `fill_value`.
 
     `size` is an int or a sequence. By default the element type is bool, int64, float32 or
@@ -190,7 +231,8 @@ def full(size, fill_value, options=None, *, dtype=None, device=None, pinned_memo
     if not options.has_dtype():
         options = options.dtype(_type_of_number(fill_value))
     sizes = tuple([dims.data[i] for i in range(dims.n)])
-    return _filled(_empty((sizes, options), None, None, pinned_memory, "at.full"), fill_value)
+    pinned = _pinned(keywords, pinned_memory, "at.full")
+    return _filled(_empty((sizes, options), None, None, pinned, "at.full"), fill_value)
 
 
 def _type_of_number(value):
@@ -209,18 +251,20 @@ def _type_of_number(value):
     return "float32"
 
 
-cdef TensorImpl _like(object source, object options, object dtype, object device, str caller):
+cdef TensorImpl _like(
+    object source, object options, object dtype, object device, dict keywords, str caller,
+):
     cdef TensorImpl impl
     cdef _Where where
     impl = (<Wrapper>source).impl if isinstance(source, Wrapper) else import_tensor(source)
     impl.require_defined(caller)
     impl = seen(impl)
-    where = _where(options, dtype, device, False, impl)
+    where = _where(options, dtype, device, _pinned(keywords, False, caller), impl)
     return allocated(impl.c_sizes, impl.ndim, where.dtype, where.device_type,
                      where.device_index, caller)
 
 
-def empty_like(source, options=None, *, dtype=None, device=None):
+def empty_like(source, options=None, *, dtype=None, device=None, **keywords):
     """Return a new, uninitialized, row-major tensor with the sizes, type and device of `source`.
 
     `source` is any tensor that the bridge can import. Options override the type and the device.
@@ -230,32 +274,32 @@ def empty_like(source, options=None, *, dtype=None, device=None):
     >>> at.empty_like(at.zeros(2, 3).t(), "int8").strides()
     ArrayRef([2, 1])
     """
-    return wrap(_like(source, options, dtype, device, "at.empty_like"))
+    return wrap(_like(source, options, dtype, device, keywords, "at.empty_like"))
 
 
-def zeros_like(source, options=None, *, dtype=None, device=None):
+def zeros_like(source, options=None, *, dtype=None, device=None, **keywords):
     """Return new zeros with the sizes, type and device of `source`; arguments as in `empty_like`.
 
     >>> from bridge import at
     >>> at.zeros_like(at.arange(2))
     at.Tensor([0, 0], dtype=int64)
     """
-    cdef TensorImpl impl = _like(source, options, dtype, device, "at.zeros_like")
+    cdef TensorImpl impl = _like(source, options, dtype, device, keywords, "at.zeros_like")
     zero(impl)
     return wrap(impl)
 
 
-def ones_like(source, options=None, *, dtype=None, device=None):
+def ones_like(source, options=None, *, dtype=None, device=None, **keywords):
     """Return new ones with the sizes, type and device of `source`; arguments as in `empty_like`.
 
     >>> from bridge import at
     >>> at.ones_like(at.arange(2), "bool").tolist()
     [True, True]
     """
-    return _filled(_like(source, options, dtype, device, "at.ones_like"), 1)
+    return _filled(_like(source, options, dtype, device, keywords, "at.ones_like"), 1)
 
 
-def full_like(source, fill_value, options=None, *, dtype=None, device=None):
+def full_like(source, fill_value, options=None, *, dtype=None, device=None, **keywords):
     """Return a new tensor like `source` with every element set to `fill_value`.
 
     Sizes, type and device are those of `source`; other arguments as in `empty_like`.
@@ -264,10 +308,13 @@ def full_like(source, fill_value, options=None, *, dtype=None, device=None):
     >>> at.full_like(at.arange(2), 5).tolist()
     [5, 5]
     """
-    return _filled(_like(source, options, dtype, device, "at.full_like"), fill_value)
+    impl = _like(source, options, dtype, device, keywords, "at.full_like")
+    return _filled(impl, fill_value)
 
 
-def empty_strided(size, stride, options=None, *, dtype=None, device=None, pinned_memory=False):
+def empty_strided(
+    size, stride, options=None, *, dtype=None, device=None, pinned_memory=False, **keywords,
+):
     """Return a new, uninitialized tensor with the given sizes and strides, both in elements.
 
     Raises EnforceNotMet, also a ValueError: different numbers of sizes and strides, or a negative
@@ -280,7 +327,8 @@ def empty_strided(size, stride, options=None, *, dtype=None, device=None, pinned
     """
     cdef Dims sizes = parse_dims(size, "at.empty_strided")
     cdef Dims strides = parse_dims(stride, "at.empty_strided")
-    cdef _Where where = _where(options, dtype, device, pinned_memory, None)
+    cdef _Where where = _where(
+        options, dtype, device, _pinned(keywords, pinned_memory, "at.empty_strided"), None)
     cdef int64_t numel = require_numel(sizes.data, sizes.n, "at.empty_strided")
     cdef int64_t low = 0, high = -1, n
     cdef TensorImpl impl

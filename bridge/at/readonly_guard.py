@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.exchange.torch_api import is_torch_tensor
-from bridge.exchange.torch_writes import written
+from bridge.exchange.torch_writes import computed, written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def guard(ranges: list[tuple[int, int]]) -> Any:
                 kwargs = kwargs or {}
                 for given in written(func, args, kwargs):
                     self._check(given)
-                return func(*args, **kwargs)
+                return computed(func, args, kwargs)
 
             def _check(self, given: Any) -> None:
                 if is_torch_tensor(given) and given.numel():

@@ -175,6 +175,7 @@ class _Call:
     def finish(self) -> None:
         """Copy what torch wrote to copies back into the wrappers, and set the sizes it gave."""
         for wrapper, tensor in self.written:
+            _conjugate_now(tensor)
             impl = wrapper.unsafeGetTensorImpl()
             if tuple(tensor.shape) == tuple(impl.sizes()):
                 write_back(impl, tensor)
@@ -270,6 +271,18 @@ class TorchRunner:
         if isinstance(x, (Wrapper, int, float, complex)) or hasattr(type(x), "__torch_function__"):
             return x  # Classes with the protocol are dispatched by torch's own functions.
         return self._wrap(import_tensor(x))
+
+
+def _conjugate_now(tensor: Any) -> None:
+    """Conjugate the memory of a tensor that torch has written and marked as to be conjugated.
+
+    ``torch.linalg.lu_solve(…, left=False, out=tensor)`` does (torch 2.13); the bridge's other
+    tensors of the memory do not know of the mark.
+    """
+    if tensor.is_complex() and tensor.is_conj():
+        plain = tensor.conj()  # a view of the memory as it is
+        plain.conj_physical_()
+        tensor.data = plain
 
 
 def _too_small(name: str, written: list[tuple[Wrapper, Any]]) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from bridge.at.factories import resolved, sizes_of, split
+from bridge.at.factories import page_locked, resolved, sizes_of, split
 from bridge.at.tensor import Tensor
 from bridge.at.torch_defaults import default_type
 from bridge.c10 import reports
@@ -59,6 +59,14 @@ def _page_locked(options: TensorOptions) -> Device | None:
     return Device("cuda_host") if options.device() == "cuda_host" else None
 
 
+def _pinned(options: TensorOptions, keywords: dict[str, Any], caller: str) -> TensorOptions:
+    """Return the options with what keywords of torch's factories ask for, as `at.empty` takes."""
+    if not page_locked(keywords, options.pinned_memory(), caller):
+        return options
+    pinned: TensorOptions = options.pinned_memory(True)
+    return pinned
+
+
 def _with_options(
     args: tuple[Any, ...], dtype: Any, device: Any
 ) -> tuple[tuple[Any, ...], TensorOptions]:
@@ -76,7 +84,7 @@ def _with_options(
     return args, as_options(None, dtype, device)
 
 
-def arange(*args: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def arange(*args: Any, dtype: Any = None, device: Any = None, **keywords: Any) -> Tensor:
     """Return the numbers from `start` to before `end`, `step` apart; 1-D.
 
     ``arange(end)``, ``arange(start, end)``, ``arange(start, end, step)``, each followed by options.
@@ -92,10 +100,10 @@ def arange(*args: Any, dtype: Any = None, device: Any = None) -> Tensor:
     args, options = _with_options(args, dtype, device)
     if not options.has_dtype() and any(isinstance(one, float) for one in args):
         options = options.dtype("float32")
-    return _computed("arange", args, options)
+    return _computed("arange", args, _pinned(options, keywords, "at.arange"))
 
 
-def eye(*args: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def eye(*args: Any, dtype: Any = None, device: Any = None, **keywords: Any) -> Tensor:
     """Return the (n, m) matrix with ones on the diagonal: ``eye(n)``, ``eye(n, m)``, then options.
 
     Raises EnforceNotMet, also a ValueError: a negative size.
@@ -107,18 +115,21 @@ def eye(*args: Any, dtype: Any = None, device: Any = None) -> Tensor:
     args, options = _with_options(args, dtype, device)
     if not options.has_dtype():
         options = options.dtype("float32")
-    return _computed("eye", args, options)
+    return _computed("eye", args, _pinned(options, keywords, "at.eye"))
 
 
-def _sized(name: str, dims: tuple[Any, ...], dtype: Any, device: Any) -> Tensor:
+def _sized(
+    name: str, dims: tuple[Any, ...], dtype: Any, device: Any, keywords: dict[str, Any]
+) -> Tensor:
     sizes, options = split(dims, f"at.{name}")
     chosen = as_options(options, dtype, device)
     if not chosen.has_dtype():
         chosen = chosen.dtype("float32")
+    chosen = _pinned(chosen, keywords, f"at.{name}")
     return _computed(name, (tuple(sizes_of(sizes, f"at.{name}")),), chosen)
 
 
-def rand(*dims: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def rand(*dims: Any, dtype: Any = None, device: Any = None, **keywords: Any) -> Tensor:
     """Return uniform random numbers from [0, 1); arguments and errors as in `empty`.
 
     The generator is that of torch, which torch.manual_seed sets.
@@ -128,20 +139,22 @@ def rand(*dims: Any, dtype: Any = None, device: Any = None) -> Tensor:
     >>> x.sizes(), x.dtype(), 0 <= x.min().item() <= x.max().item() < 1
     (ArrayRef([2, 3]), TypeMeta('float32'), True)
     """
-    return _sized("rand", dims, dtype, device)
+    return _sized("rand", dims, dtype, device, keywords)
 
 
-def randn(*dims: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def randn(*dims: Any, dtype: Any = None, device: Any = None, **keywords: Any) -> Tensor:
     """Return normally distributed random numbers of mean 0 and variance 1; otherwise as `rand`.
 
     >>> from bridge import at
     >>> at.randn(2, 3, "float64").dtype()
     TypeMeta('float64')
     """
-    return _sized("randn", dims, dtype, device)
+    return _sized("randn", dims, dtype, device, keywords)
 
 
-def tensor(data: Any, options: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:
+def tensor(
+    data: Any, options: Any = None, *, dtype: Any = None, device: Any = None, **keywords: Any
+) -> Tensor:
     """Return a new tensor with a copy of `data`: a number, nested lists, or any tensor.
 
     The default type is inferred as in torch: Python floats become float32.
@@ -154,7 +167,7 @@ def tensor(data: Any, options: Any = None, *, dtype: Any = None, device: Any = N
     (at.Tensor([[1, 2],
                [3, 4]], dtype=int64), at.Tensor(0.5, dtype=float32))
     """
-    chosen = as_options(options, dtype, device)
+    chosen = _pinned(as_options(options, dtype, device), keywords, "at.tensor")
     if not (isinstance(data, Wrapper) or hasattr(data, "__dlpack__")):
         if not chosen.has_dtype():
             inferred = default_type(data)

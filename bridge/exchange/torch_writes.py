@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which arguments an operation of torch writes.
+"""Which arguments an operation of torch writes, and how a handler of torch's calls it.
 
-Its schema says so. That also finds writes that the name of a function does not show, such as
-``relu(x, inplace=True)``. A few operations write what their schemas do not say.
+Its schema says what it writes. That also finds writes that the name of a function does not show,
+such as ``relu(x, inplace=True)``. A few operations write what their schemas do not say.
 """
 
 from __future__ import annotations
+
+from contextlib import ExitStack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["written"]
+__all__ = ["computed", "written"]
 
+# What torch keeps as a bit of a tensor until an operation needs the values.
+_LAZY = ("Conjugate", "Negative", "ZeroTensor")
 # Running statistics, which normalizations write, in training mode if they have one.
 _STATISTICS = ("running_mean", "running_var")
 _UNDECLARED = dict.fromkeys(
@@ -35,6 +39,21 @@ _TRAINING = ("training", "train", "use_input_stats")
 # operation -> positions and names of the arguments that it writes, and of what says "training" to
 # the undeclared ones
 _found: dict[Any, tuple[list[tuple[int, str, bool]], tuple[int, str] | None]] = {}
+
+
+def computed(func: Any, args: Any, kwargs: Any) -> Any:
+    """Return ``func(*args, **kwargs)``, called by a ``__torch_dispatch__``, as without one.
+
+    torch disables the conjugation that is pending in a tensor while such a handler runs, also for
+    what the operation computes inside: ``torch.linalg.pinv`` of a complex tensor is then another
+    matrix (torch 2.13).
+    """
+    from torch._C import DispatchKey, _SetExcludeDispatchKeyGuard
+
+    with ExitStack() as stack:
+        for name in _LAZY:
+            stack.enter_context(_SetExcludeDispatchKeyGuard(getattr(DispatchKey, name), False))
+        return func(*args, **kwargs)
 
 
 def written(func: Any, args: Any, kwargs: Any) -> Iterator[Any]:

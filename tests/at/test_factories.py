@@ -11,6 +11,7 @@ import torch
 
 import bridge
 from bridge import at, c10
+from bridge.c10 import EnforceNotMet
 from tests.helpers.ids import shown
 
 from .comparing import ERRORS
@@ -308,3 +309,27 @@ def test_tensor_takes_a_type_in_every_spelling() -> None:
 def test_tensor_refuses_objects_without_elements(data: Any) -> None:
     with pytest.raises(ERRORS):
         at.tensor(data)
+
+
+FACTORIES: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("empty", "zeros", "ones", "rand", "randn", "eye", "arange"), (3,)),
+    **dict.fromkeys(("empty_like", "zeros_like", "ones_like"), (at.arange(3),)),
+    "full": ((3,), 1.0),
+    "full_like": (at.arange(3), 1),
+    "empty_strided": ((3,), (1,)),
+    "tensor": ([1, 2, 3],),
+}
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_keywords_of_torch_are_taken_where_they_change_nothing(name: str) -> None:
+    make = getattr(at, name)
+    made = make(*FACTORIES[name], requires_grad=False, layout=torch.strided, pin_memory=False)
+    assert made.sizes()[0] == 3
+    assert not made.requires_grad
+    with pytest.raises(EnforceNotMet, match="records no gradients"):
+        make(*FACTORIES[name], requires_grad=True)
+    with pytest.raises(EnforceNotMet, match="row-major"):
+        make(*FACTORIES[name], layout=torch.sparse_coo)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'size_of'"):
+        make(*FACTORIES[name], size_of=3)

@@ -5,9 +5,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+import bridge
 from bridge import at, c10
 
 from .comparing import ERRORS, expect_like_torch, expect_result, pair
@@ -272,3 +274,28 @@ def test_unknown_names_are_an_attribute_error() -> None:
         assert not hasattr(at, name)
     with pytest.raises(AttributeError):
         tensor.no_such_attribute = 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: at.zeros(3, 3, dtype="complex64"),
+        lambda: at.zeros(12, dtype="complex64")[3:].view(3, 3),
+        lambda: bridge.from_dlpack(torch.zeros(3, 3, dtype=torch.complex64)),
+        lambda: bridge.from_dlpack(np.zeros((3, 3), np.complex64)),
+    ],
+)
+def test_an_out_argument_that_torch_marks_as_conjugated_has_its_values(
+    make: Callable[[], at.Tensor],
+) -> None:
+    generator = torch.Generator().manual_seed(1)
+    a, b = (torch.randn(3, 3, dtype=torch.complex64, generator=generator) for _ in range(2))
+    factors, pivots = torch.linalg.lu_factor(a)
+    expected = torch.linalg.lu_solve(factors, pivots, b, left=False)
+    x = make()
+    numpy = x.numpy()
+    assert torch.linalg.lu_solve(factors, pivots, b, left=False, out=x) is x
+    assert np.allclose(numpy, expected.resolve_conj().numpy(), atol=1e-5)
+    assert torch.allclose(x.to_torch(), expected)
+    x.mul_(2)
+    assert np.allclose(numpy, 2 * expected.resolve_conj().numpy(), atol=1e-5)
