@@ -356,16 +356,15 @@ def test_dictionaries_are_refused() -> None:
 
 HUGE = 2**62
 
+# fmt: off
 BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
     "negative length": (lambda: ints(-1), "length -1"),
     "negative offset": (lambda: ints(offset=-1), "offset -1"),
     "length and offset overflow": (lambda: ints(HUGE, offset=HUGE + HUGE - 1), "offset"),
     "more bytes than addresses": (lambda: ints(HUGE), "more bytes"),
     "offset beyond addresses": (lambda: ints(1, offset=HUGE), "more bytes"),
-    "more booleans than addresses": (
-        lambda: Producer(schema(b"b"), array(HUGE, None, INTS)),
-        "more bytes",
-    ),
+    "more booleans than addresses": (lambda: Producer(schema(b"b"), array(HUGE, None, INTS)),
+        "more bytes"),
     "nulls counted below -1": (lambda: ints(null_count=-2), "-2 nulls"),
     "more nulls than elements": (lambda: ints(null_count=13), "13 nulls"),
     "nulls and no bitmap": (lambda: ints(null_count=3), "no bitmap"),
@@ -380,10 +379,8 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
     "children of numbers": (lambda: ints(children=[array(1, None, INTS)]), "1 children"),
     "a dictionary": (lambda: ints(dictionary=array(1, None, INTS)), "dictionary"),
     "array was released": (lambda: ints(release=False), "released"),
-    "schema was released": (
-        lambda: Producer(schema(b"i", release=False), array(1, None, INTS)),
-        "released",
-    ),
+    "schema was released": (lambda: Producer(schema(b"i", release=False), array(1, None, INTS)),
+        "released"),
     "no format": (lambda: Producer(schema(None), array(1, None, INTS)), "no format"),
     "no child of the schema": (
         lambda: Producer(schema(b"+w:2"), array(1, None, children=[array(2, None, INTS)])),
@@ -393,27 +390,18 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: Producer(schema(b"+w:2", n_children=1, children=None), array(1, None)),
         "NULL|children",
     ),
-    "child of the schema is NULL": (
-        lambda: Producer(schema(b"+w:2", None), array(1, None)),
-        "missing",
-    ),
+    "child of the schema is NULL": (lambda: Producer(schema(b"+w:2", None), array(1, None)),
+        "missing"),
     "child of the schema was released": (
         lambda: Producer(schema(b"+w:2", schema(b"i", release=False)), array(1, None)),
         "released",
     ),
-    "lists without child": (
-        lambda: Producer(schema(b"+w:2", schema(b"i")), array(1, None)),
-        "0 children",
-    ),
-    "lists with children": (
-        lambda: lists(2, 1, children=[array(2, None, INTS)] * 2, n_children=2),
-        "2 children",
-    ),
+    "lists without child": (lambda: Producer(schema(b"+w:2", schema(b"i")), array(1, None)),
+        "0 children"),
+    "lists with children": (lambda: lists(2, 1, children=[array(2, None, INTS)] * 2, n_children=2),
+        "2 children"),
     "child is NULL": (lambda: lists(2, 1, children=[None], n_children=1), "NULL"),
-    "child was released": (
-        lambda: lists(2, 1, array(2, None, INTS, release=False)),
-        "released",
-    ),
+    "child was released": (lambda: lists(2, 1, array(2, None, INTS, release=False)), "released"),
     "child is too short": (lambda: lists(5, 3), "too few"),
     "child is too short behind the offset": (lambda: lists(4, 3, offset=1), "too few"),
     "child of negative length": (lambda: lists(2, 1, array(-1, None, INTS)), "length -1"),
@@ -423,11 +411,10 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: Producer(schema(b"c"), array(HUGE, INTS, INTS, null_count=-1)),
         "more bytes",
     ),
-    "child of more bytes than addresses": (
-        lambda: lists(4, HUGE // 8, array(HUGE, None, INTS)),
-        "more bytes",
-    ),
+    "child of more bytes than addresses": (lambda: lists(4, HUGE // 8, array(HUGE, None, INTS)),
+        "more bytes"),
 }
+# fmt: on
 
 
 @pytest.mark.parametrize("name", BROKEN)

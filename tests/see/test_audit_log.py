@@ -33,27 +33,19 @@ def held() -> caffe2.Tensor:
 
 
 # (what is called, its route, how many bytes it copies: None for none)
+# fmt: off
 CASES: list[tuple[Callable[[], Any], str, int | None]] = [
     (lambda: bridge.from_dlpack(torch.zeros(6)), "from_dlpack: torch.Tensor -> at.Tensor", None),
     (lambda: bridge.from_dlpack(readonly()), "from_dlpack: numpy.ndarray -> at.Tensor", None),
     (lambda: bridge.from_dlpack(tensor()), "from_dlpack: at.Tensor -> at.Tensor", None),
     (lambda: bridge.from_dlpack(b"abc"), "from_dlpack: bytes -> at.Tensor", None),
-    (
-        lambda: bridge.from_dlpack(tensor().__dlpack__()),
-        "from_dlpack: DLPack capsule -> at.Tensor",
-        None,
-    ),
+    (lambda: bridge.from_dlpack(tensor().__dlpack__()), "from_dlpack: DLPack capsule -> at.Tensor",
+     None),
     (lambda: bridge.from_dlpack(b"abc", copy=True), "from_dlpack: bytes -> at.Tensor", 3),
-    (
-        lambda: bridge.from_dlpack(np.arange(3.0).astype(">f8")),
-        "from_dlpack: numpy.ndarray -> at.Tensor",
-        24,
-    ),
-    (
-        lambda: bridge.from_dlpack(torch.ones(2, dtype=torch.complex64).conj()),
-        "from_dlpack: torch.Tensor -> at.Tensor",
-        16,
-    ),
+    (lambda: bridge.from_dlpack(np.arange(3.0).astype(">f8")),
+     "from_dlpack: numpy.ndarray -> at.Tensor", 24),
+    (lambda: bridge.from_dlpack(torch.ones(2, dtype=torch.complex64).conj()),
+     "from_dlpack: torch.Tensor -> at.Tensor", 16),
     (lambda: bridge.asarray([1, 2]), "asarray: list -> at.Tensor", 16),
     (lambda: bridge.asarray("text"), "asarray: str -> at.Tensor", 4),
     (lambda: bridge.asarray(torch.zeros(6)), "asarray: torch.Tensor -> at.Tensor", None),
@@ -61,28 +53,16 @@ CASES: list[tuple[Callable[[], Any], str, int | None]] = [
     (lambda: bridge.to_torch(tensor()), "to_torch: at.Tensor -> torch.Tensor", None),
     (lambda: bridge.to_torch(readonly()), "to_torch: numpy.ndarray -> torch.Tensor", 48),
     (lambda: bridge.to_torch(np.arange(3)[::-1]), "to_torch: numpy.ndarray -> torch.Tensor", 24),
-    (
-        lambda: bridge.to_torch(torch.zeros(6), copy=True),
-        "to_torch: torch.Tensor -> torch.Tensor",
-        24,
-    ),
+    (lambda: bridge.to_torch(torch.zeros(6), copy=True), "to_torch: torch.Tensor -> torch.Tensor",
+     24),
     (lambda: bridge.to_numpy(held()), "to_numpy: caffe2.Tensor -> numpy.ndarray", None),
-    (
-        lambda: bridge.to_numpy(torch.zeros(6), copy=True),
-        "to_numpy: torch.Tensor -> numpy.ndarray",
-        24,
-    ),
+    (lambda: bridge.to_numpy(torch.zeros(6), copy=True), "to_numpy: torch.Tensor -> numpy.ndarray",
+     24),
     (lambda: bridge.convert(tensor(), "numpy"), "to_numpy: at.Tensor -> numpy.ndarray", None),
-    (
-        lambda: bridge.convert(torch.zeros(6), "caffe2"),
-        "convert: torch.Tensor -> caffe2.Tensor",
-        None,
-    ),
-    (
-        lambda: bridge.convert(torch.zeros(2, 3).t(), "caffe2"),
-        "convert: torch.Tensor -> caffe2.Tensor",
-        24,
-    ),
+    (lambda: bridge.convert(torch.zeros(6), "caffe2"), "convert: torch.Tensor -> caffe2.Tensor",
+     None),
+    (lambda: bridge.convert(torch.zeros(2, 3).t(), "caffe2"),
+     "convert: torch.Tensor -> caffe2.Tensor", 24),
     (lambda: tensor().to_torch(), "to_torch: at.Tensor -> torch.Tensor", None),
     (lambda: held().to_torch(), "to_torch: caffe2.Tensor -> torch.Tensor", None),
     (lambda: held().to_torch(copy=True), "to_torch: caffe2.Tensor -> torch.Tensor", 24),
@@ -95,11 +75,7 @@ CASES: list[tuple[Callable[[], Any], str, int | None]] = [
     (lambda: tensor().__array__("int64"), "__array__: at.Tensor -> numpy.ndarray", 24),
     (lambda: tensor().__array__(copy=True), "__array__: at.Tensor -> numpy.ndarray", 24),
     (lambda: np.from_dlpack(tensor()), "__dlpack__: at.Tensor -> DLPack capsule", None),
-    (
-        lambda: held().__dlpack__(copy=True),
-        "__dlpack__: caffe2.Tensor -> DLPack capsule",
-        24,
-    ),
+    (lambda: held().__dlpack__(copy=True), "__dlpack__: caffe2.Tensor -> DLPack capsule", 24),
     (lambda: at.Tensor(held()), "at.Tensor: caffe2.Tensor -> at.Tensor", None),
     (lambda: caffe2.Tensor(tensor()), "caffe2.Tensor: at.Tensor -> caffe2.Tensor", None),
     (lambda: caffe2.Tensor(held(), "cpu"), "caffe2.Tensor: caffe2.Tensor -> caffe2.Tensor", 24),
@@ -111,12 +87,10 @@ CASES: list[tuple[Callable[[], Any], str, int | None]] = [
     (lambda: workspace.FeedBlob("x", torch.zeros(6)), "FeedBlob: torch.Tensor -> blob 'x'", None),
     (lambda: workspace.FeedBlob("x", tensor()), "FeedBlob: at.Tensor -> blob 'x'", None),
     (lambda: workspace.FeedBlob("x", readonly()), "FeedBlob: numpy.ndarray -> blob 'x'", 48),
-    (
-        lambda: workspace.FeedBlob("x", np.array([b"ab", b"c"])),
-        "FeedBlob: numpy.ndarray -> blob 'x'",
-        4,
-    ),
+    (lambda: workspace.FeedBlob("x", np.array([b"ab", b"c"])),
+     "FeedBlob: numpy.ndarray -> blob 'x'", 4),
 ]
+# fmt: on
 
 
 @pytest.mark.parametrize(("call", "route", "copied"), CASES, ids=[case[1] for case in CASES])

@@ -40,6 +40,7 @@ FROM_OUTPUT = [
 PLAIN = [*FROM_OUTPUT, "Softsign", "Swish", "Mish"]
 
 # Lists, not generators: those would draw their random numbers later in Python 3.8.
+# fmt: off
 CASES: list[Case] = [
     *[case("values", name, WIDE) for name in PLAIN],
     *[case("of three dimensions", name, values(2, 3, 4)) for name in PLAIN],
@@ -86,34 +87,12 @@ CASES: list[Case] = [
     case("slopes NHWC", "PRelu", values(2, 4, 2, 3), values(3), order="NHWC"),
     case("in place", "PRelu", values(2, 3, 4), values(3), outputs=["X0"]),
     case("slopes that are too many", "PRelu", values(2, 3, 4), values(4)),
-    case(
-        "slopes",
-        "PReluGradient",
-        apart(2, 3, 4),
-        values(2, 3, 4),
-        apart(2, 3, 4),
-        values(3),
-        outputs=2,
-    ),
-    case(
-        "one slope",
-        "PReluGradient",
-        apart(2, 3, 4),
-        values(2, 3, 4),
-        apart(2, 3, 4),
-        values(1),
-        outputs=2,
-    ),
-    case(
-        "NHWC",
-        "PReluGradient",
-        apart(2, 4, 3),
-        values(2, 4, 3),
-        apart(2, 4, 3),
-        values(3),
-        outputs=2,
-        order="NHWC",
-    ),
+    case("slopes", "PReluGradient", apart(2, 3, 4), values(2, 3, 4), apart(2, 3, 4), values(3),
+         outputs=2),
+    case("one slope", "PReluGradient", apart(2, 3, 4), values(2, 3, 4), apart(2, 3, 4), values(1),
+         outputs=2),
+    case("NHWC", "PReluGradient", apart(2, 4, 3), values(2, 4, 3), apart(2, 4, 3), values(3),
+         outputs=2, order="NHWC"),
     case("last", "Glu", values(3, 4)),
     case("dim", "Glu", values(2, 6, 3), dim=1),
     case("odd", "Glu", values(2, 3)),
@@ -164,24 +143,10 @@ CASES: list[Case] = [
     case("replicated", "DotProductWithPadding", values(3, 2), values(3, 4), replicate=True),
     case("of one size", "DotProductWithPadding", values(3, 4), values(3, 4), pad_value=1.5),
     case("not divisible", "DotProductWithPadding", values(3, 4), values(3, 3), replicate=True),
-    case(
-        "shorter Y",
-        "DotProductWithPaddingGradient",
-        values(3, 4),
-        values(3, 2),
-        values(3),
-        outputs=2,
-        pad_value=0.5,
-    ),
-    case(
-        "replicated",
-        "DotProductWithPaddingGradient",
-        values(3, 2),
-        values(3, 4),
-        values(3),
-        outputs=2,
-        replicate=True,
-    ),
+    case("shorter Y", "DotProductWithPaddingGradient", values(3, 4), values(3, 2), values(3),
+         outputs=2, pad_value=0.5),
+    case("replicated", "DotProductWithPaddingGradient", values(3, 2), values(3, 4), values(3),
+         outputs=2, replicate=True),
     case("p 2", "LpNorm", values(3, 4)),
     case("p 1", "LpNorm", values(3, 4), p=1),
     case("average", "LpNorm", values(3, 4), average=True),
@@ -191,3 +156,4 @@ CASES: list[Case] = [
     case("p 1", "LpNormGradient", apart(3, 4), values(1), p=1),
     case("average", "LpNormGradient", apart(3, 4), values(1), average=True),
 ]
+# fmt: on

@@ -126,16 +126,13 @@ def collect(n: int, *more: str) -> tuple:
 
 x = np.arange(6, dtype=np.float32).reshape(3, 2)
 text = strings(b"a", b"bc")
+# fmt: off
 CASES = [
     reads("offsets before", offset(0)),
     reads("one by one", read(0), offset(0), read(1), offset(1), read(2), read(3), offset(3)),
     reads("two", read(0, batch_size=2), offset(0), read(1, batch_size=2), read(2, batch_size=2)),
-    reads(
-        "enforced",
-        read(0, batch_size=2, enforce_batch_size=True),
-        read(1, batch_size=2, enforce_batch_size=True),
-        offset(1),
-    ),
+    reads("enforced", read(0, batch_size=2, enforce_batch_size=True),
+          read(1, batch_size=2, enforce_batch_size=True), offset(1)),
     reads("reset", read(0), ("ResetCursor", ["C"], [], {}), offset(0), read(1, batch_size=5)),
     reads("more lengths than rows", read(0, batch_size=3), bvv=strings(b"p")),
     reads("lengths of int64", read(0), bl=i64(2, 0, 1)),
@@ -164,13 +161,8 @@ CASES = [
     consistency("lengths", bvl=i32(1, 3, 1)),
     consistency("fewer lengths", bl=i32(2, 0)),
     packed("rows", ("Shape", ["P"], ["S"], {}), unpack(["P"]), results=["S", *outs(0)]),
-    packed(
-        "single",
-        ("Shape", ["P"], ["S"], {}),
-        unpack(["P"]),
-        results=["S", *outs(0)],
-        pack_to_single_shared_ptr=1,
-    ),
+    packed("single", ("Shape", ["P"], ["S"], {}), unpack(["P"]), results=["S", *outs(0)],
+           pack_to_single_shared_ptr=1),
     packed("gathered", ("Gather", ["P", "I"], ["G"], {}), unpack(["G"]), results=outs(0)),
     packed("prototypes", unpack(["P", *COLUMNS]), results=outs(0)),
     packed("wrong prototypes", unpack(["P", *COLUMNS[1:], "a"]), results=[]),
@@ -253,16 +245,10 @@ CASES = [
         ],
         ["S0", "S1", "Y0", "Y1"],
     ),
-    Case(
-        "tensor vector of nothing",
-        {},
-        [("CreateTensorVector", [], ["V"], {}), ("ConcatTensorVector", ["V"], ["Y"], {})],
-    ),
-    Case(
-        "collect nothing",
-        {"a": x},
-        [("CreateTensorVector", [], ["V"], {}), ("CollectTensor", ["V", "a"], ["V"], {})],
-    ),
+    Case("tensor vector of nothing", {},
+         [("CreateTensorVector", [], ["V"], {}), ("ConcatTensorVector", ["V"], ["Y"], {})]),
+    Case("collect nothing", {"a": x},
+         [("CreateTensorVector", [], ["V"], {}), ("CollectTensor", ["V", "a"], ["V"], {})]),
     window("fits", collect(5), results=["L", "N"]),
     window("twice", collect(5), collect(5), results=["L", "N"]),
     window("three times", collect(5), collect(5), collect(5), results=["L", "N"]),
@@ -270,25 +256,14 @@ CASES = [
     window("more than it takes", collect(2), results=["L", "N"]),
     window("one", collect(1), collect(1), results=["L", "N"]),
     window("empty", collect(4), results=["L", "N"], X=x[:0]),
-    window(
-        "empty later",
-        collect(4),
-        ("Copy", ["E"], ["X"], {}),
-        collect(4),
-        results=["L", "N"],
-        E=x[:0],
-    ),
+    window("empty later", collect(4), ("Copy", ["E"], ["X"], {}), collect(4), results=["L", "N"],
+           E=x[:0]),
     window("strings", collect(3), collect(3), results=["L", "N"], X=text),
-    window(
-        "counted",
-        ("CreateMutex", [], ["M"], {}),
-        collect(4, "M", "V"),
-        collect(4, "M", "V"),
-        results=["L", "N", "V"],
-        V=i64(7),
-    ),
+    window("counted", ("CreateMutex", [], ["M"], {}), collect(4, "M", "V"), collect(4, "M", "V"),
+           results=["L", "N", "V"], V=i64(7)),
     window("none", collect(0), results=["L", "N"]),
     window("other rows", collect(5), results=["L", "N"], L=np.ones((2, 3), np.float32)),
     window("a number", collect(5), results=["L", "N"], X=np.array(3, np.float32)),
     window("next is a list", collect(5), results=["L", "N"], N=i32(0)),
 ]
+# fmt: on

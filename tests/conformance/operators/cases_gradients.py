@@ -39,15 +39,15 @@ FROM_DY = ["Cosh", "Sinh", "Cube", "Cbrt", "Rsqrt"]
 STATE = (1, 4, 3)
 
 OLD = np.random.RandomState(30).uniform(1, 3, (3, 4, 5)).astype(np.float32)
+# fmt: off
 CASES: list[Case] = [
     *[case("values", f"{name}Gradient", inside(3, 4), values(3, 4)) for name in FROM_X],
     *[case("values", f"{name}Gradient", values(3, 4), positive(3, 4)) for name in FROM_DY],
     case("values", "ReciprocalGradient", positive(3, 4), values(3, 4)),
     case("zero", "AbsGradient", np.zeros(2, np.float32), values(2)),
     case("plain", "ClipGradient", inside(3, 4), values(3, 4), min=-0.5, max=0.5),
-    case(
-        "edges", "ClipGradient", np.array([-0.5, 0.5, 0], np.float32), values(3), min=-0.5, max=0.5
-    ),
+    case("edges", "ClipGradient", np.array([-0.5, 0.5, 0], np.float32), values(3), min=-0.5,
+         max=0.5),
     *[
         case(name, f"{op}Gradient", values(*shape), positive(*a), positive(*b), outputs=2, **args)
         for op in ("Add", "Sub", "Mul")
@@ -90,27 +90,10 @@ CASES: list[Case] = [
         for op in ("Max", "Min")
     ],
     case("three", "MeanGradient", values(3, 4), outputs=3),
-    case(
-        "plain",
-        "WeightedSumGradient",
-        values(3),
-        values(3),
-        values(1),
-        values(3),
-        values(1),
-        outputs=2,
-    ),
-    case(
-        "on weights",
-        "WeightedSumGradient",
-        values(3),
-        values(3),
-        values(1),
-        values(3),
-        values(1),
-        outputs=4,
-        grad_on_w=True,
-    ),
+    case("plain", "WeightedSumGradient", values(3), values(3), values(1), values(3), values(1),
+         outputs=2),
+    case("on weights", "WeightedSumGradient", values(3), values(3), values(1), values(3), values(1),
+         outputs=4, grad_on_w=True),
     *[
         reduced(op, values(2, 3, 4), **args)
         for op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2")
@@ -161,15 +144,8 @@ CASES: list[Case] = [
             {"keepdims": 0},
         )
     ],
-    case(
-        "plain",
-        "MomentsGradient",
-        values(2, 1, 4),
-        values(2, 1, 4),
-        values(2, 3, 4),
-        values(2, 1, 4),
-        axes=[1],
-    ),
+    case("plain", "MomentsGradient", values(2, 1, 4), values(2, 1, 4), values(2, 3, 4),
+         values(2, 1, 4), axes=[1]),
     *[
         case(
             f"{args}",
@@ -184,26 +160,10 @@ CASES: list[Case] = [
         )
         for args in ({}, {"forget_bias": 0.5}, {"drop_states": True})
     ],
-    case(
-        "without lengths",
-        "LSTMUnit",
-        values(*STATE),
-        values(*STATE),
-        values(1, 4, 12),
-        ints(2),
-        outputs=2,
-        sequence_lengths=False,
-    ),
-    case(
-        "other sizes",
-        "LSTMUnit",
-        values(*STATE),
-        values(*STATE),
-        values(1, 4, 9),
-        ints(3, 1, 2, 5),
-        ints(2),
-        outputs=2,
-    ),
+    case("without lengths", "LSTMUnit", values(*STATE), values(*STATE), values(1, 4, 12), ints(2),
+         outputs=2, sequence_lengths=False),
+    case("other sizes", "LSTMUnit", values(*STATE), values(*STATE), values(1, 4, 9),
+         ints(3, 1, 2, 5), ints(2), outputs=2),
     *[
         case(
             f"{args}",
@@ -225,14 +185,8 @@ CASES: list[Case] = [
         )
         for args in ({}, {"drop_states": True})
     ],
-    case(
-        "without lengths",
-        "GRUUnit",
-        values(*STATE),
-        values(1, 4, 9),
-        ints(2),
-        sequence_lengths=False,
-    ),
+    case("without lengths", "GRUUnit", values(*STATE), values(1, 4, 9), ints(2),
+         sequence_lengths=False),
     *[
         case(
             f"{args}",
@@ -253,3 +207,4 @@ CASES: list[Case] = [
     case("old way integers", "DivGradient", *(9 * OLD).astype(int), outputs=2),
     case("integers", "DivGradient", *(9 * OLD[[2, 2, 0, 1]]).astype(int), outputs=2),
 ]
+# fmt: on

@@ -86,6 +86,7 @@ def conv(name: str, op_type: str, *filter_sizes: int, **arguments: Any) -> Case:
     return int8(name, op_type, *operands, order="NHWC", **{**COARSE, **arguments})
 
 
+# fmt: off
 CASES = [
     Case(
         "Int8Quantize halves",
@@ -96,12 +97,8 @@ CASES = [
         ],
         ["Y"],
     ),
-    Case(
-        "Int8Quantize defaults",
-        {"X": floats(3, 4, scale=100)},
-        [("Int8Quantize", ["X"], ["Q"], {}), ("Int8Dequantize", ["Q"], ["Y"], {})],
-        ["Y"],
-    ),
+    Case("Int8Quantize defaults", {"X": floats(3, 4, scale=100)},
+         [("Int8Quantize", ["X"], ["Q"], {}), ("Int8Dequantize", ["Q"], ["Y"], {})], ["Y"]),
     Case(
         "Int8Quantize fine",
         {"X": floats(50, 40)},
@@ -114,12 +111,8 @@ CASES = [
     Case("Int8Quantize int64", {"X": np.arange(3)}, [("Int8Quantize", ["X"], ["Q"], {})], []),
     Case("Int8Dequantize floats", {"X": floats(3)}, [("Int8Dequantize", ["X"], ["Y"], {})]),
     Case("Int8GivenTensorFill", {}, [fill("w", 3, 4), ("Int8Dequantize", ["w"], ["Y"], {})], ["Y"]),
-    Case(
-        "Int8GivenIntTensorFill as bytes",
-        {},
-        [biases("b", 4), ("Int8Dequantize", ["b"], ["Y"], {})],
-        ["Y"],
-    ),
+    Case("Int8GivenIntTensorFill as bytes", {},
+         [biases("b", 4), ("Int8Dequantize", ["b"], ["Y"], {})], ["Y"]),
     int8("plain", "Int8Relu", floats(*IMAGE), **FINE),
     int8("without arguments", "Int8Relu", floats(*IMAGE), refused=True),
     int8("in place", "Int8Relu", floats(*IMAGE), inplace=True, **FINE),
@@ -130,14 +123,8 @@ CASES = [
     int8("another scale", "Int8Sigmoid", floats(*IMAGE), refused=True, **FINE),
     int8("plain", "Int8Softmax", floats(5, 7), Y_scale=1 / 256, Y_zero_point=0),
     int8("image", "Int8Softmax", floats(*IMAGE), Y_scale=1 / 256, Y_zero_point=0),
-    int8(
-        "wide",
-        "Int8Softmax",
-        floats(3, 300, scale=3),
-        Y_scale=1 / 256,
-        Y_zero_point=0,
-        quantized=COARSE,
-    ),
+    int8("wide", "Int8Softmax", floats(3, 300, scale=3), Y_scale=1 / 256, Y_zero_point=0,
+         quantized=COARSE),
     int8("axis", "Int8Softmax", floats(2, 3, 4), axis=2, Y_scale=1 / 256, Y_zero_point=0),
     int8("another scale", "Int8Softmax", floats(5, 7), refused=True, **FINE),
     int8("plain", "Int8Flatten", floats(*IMAGE), **FINE),
@@ -147,23 +134,16 @@ CASES = [
     int8("plain", "Int8Transpose", floats(2, 3, 4), axes=[2, 0, 1], **FINE),
     int8("default", "Int8Transpose", floats(2, 3, 4), **FINE),
     int8("plain", "Int8Slice", floats(*IMAGE), starts=[0, 1, 0, 0], ends=[-1, 4, -1, -1], **FINE),
-    int8(
-        "one dimension",
-        "Int8Slice",
-        floats(*IMAGE),
-        starts=[1, 0, 0, 0],
-        ends=[2, -1, -1, -1],
-        **FINE,
-    ),
+    int8("one dimension", "Int8Slice", floats(*IMAGE), starts=[1, 0, 0, 0], ends=[2, -1, -1, -1],
+         **FINE),
     int8("plain", "Int8ChannelShuffle", floats(*IMAGE), group=2, kernel=1, order="NHWC", **FINE),
     int8("four", "Int8ChannelShuffle", floats(*IMAGE), group=4, kernel=1, order="NHWC", **FINE),
     int8("plain", "Int8Concat", floats(*IMAGE), floats(*IMAGE), order="NHWC", axis=3, **FINE),
     int8("default axis", "Int8Concat", floats(*IMAGE), floats(*IMAGE), order="NHWC", **FINE),
     int8("two outputs", "Int8Concat", floats(*IMAGE), floats(*IMAGE), outputs=2, axis=3, **FINE),
     int8("one", "Int8Concat", floats(*IMAGE), axis=3, **FINE),
-    int8(
-        "other scale", "Int8Concat", floats(*IMAGE), floats(*IMAGE), refused=True, axis=3, **COARSE
-    ),
+    int8("other scale", "Int8Concat", floats(*IMAGE), floats(*IMAGE), refused=True, axis=3,
+         **COARSE),
     *[
         int8(name, op_type, *inputs, **arguments)
         for op_type in ("Int8Add", "Int8AddRelu", "Int8Sum", "Int8SumRelu")
@@ -213,43 +193,21 @@ CASES = [
             conv("uneven pads", op_type, 6, 3, 3, 8, kernel=3, pad_t=1, pad_b=0, pad_l=0, pad_r=1),
         )
     ],
-    int8(
-        "without bias",
-        "Int8Conv",
-        floats(*IMAGE),
-        fill("w", 6, 3, 3, 8),
-        kernel=3,
-        order="NHWC",
-        **COARSE,
-    ),
+    int8("without bias", "Int8Conv", floats(*IMAGE), fill("w", 6, 3, 3, 8), kernel=3, order="NHWC",
+         **COARSE),
     conv("plain", "Int8ConvTranspose", 8, 2, 2, 8, kernel=2, stride=2),
     conv("few", "Int8ConvTranspose", 8, 3, 3, 4, kernel=3, stride=2, n=4),
     conv("few, first", "Int8ConvTranspose", 4, 3, 3, 8, kernel=3, stride=2, refused=True),
     conv("adjusted", "Int8ConvTranspose", 8, 3, 3, 8, kernel=3, stride=2, pad=1, adj=1),
     int8("plain", "Int8FC", floats(5, 12), fill("w", 7, 12), biases("b", 7), **COARSE),
     int8("image", "Int8FC", floats(2, 2, 3, 2), fill("w", 7, 12), biases("b", 7), **COARSE),
-    int8(
-        "axis",
-        "Int8FC",
-        floats(2, 3, 12),
-        fill("w", 7, 12),
-        biases("b", 7),
-        refused=True,
-        axis=2,
-        **COARSE,
-    ),
-    int8(
-        "fine",
-        "Int8FC",
-        floats(5, 12),
-        fill("w", 7, 12),
-        biases("b", 7),
-        Y_scale=0.017,
-        Y_zero_point=2,
-    ),
-    int8(
-        "too few", "Int8FC", floats(5, 11), fill("w", 7, 12), biases("b", 7), refused=True, **COARSE
-    ),
+    int8("axis", "Int8FC", floats(2, 3, 12), fill("w", 7, 12), biases("b", 7), refused=True, axis=2,
+         **COARSE),
+    int8("fine", "Int8FC", floats(5, 12), fill("w", 7, 12), biases("b", 7), Y_scale=0.017,
+         Y_zero_point=2),
+    int8("too few", "Int8FC", floats(5, 11), fill("w", 7, 12), biases("b", 7), refused=True,
+         **COARSE),
     int8("doubled", "Int8ResizeNearest", floats(*IMAGE), width_scale=2.0, height_scale=2.0, **FINE),
     int8("uneven", "Int8ResizeNearest", floats(*IMAGE), width_scale=1.5, height_scale=3.0, **FINE),
 ]
+# fmt: on

@@ -68,6 +68,7 @@ def scatters() -> list[Case]:
 
 state, step = f32(1, 0, 3), of(1, dtype=i32)
 none_of = np.zeros(0, i32)
+# fmt: off
 CASES = [
     *reductions(),
     *pools(),
@@ -82,13 +83,8 @@ CASES = [
     case("order is overlooked", "UpsampleBilinear", f32(1, 2, 3, 4), width_scale=2.0, order="NHWC"),
     case("a place", "Gather", f32(4), np.array(2, i64)),
     case("a place of rows", "Gather", f32(4, 3), np.array(1, i32)),
-    case(
-        "more lengths",
-        "SequenceMask",
-        f32(2, 3, 3),
-        of(1, 2, 3, 0, 1, 2, dtype=i32),
-        mode="sequence",
-    ),
+    case("more lengths", "SequenceMask", f32(2, 3, 3), of(1, 2, 3, 0, 1, 2, dtype=i32),
+         mode="sequence"),
     case("too few lengths", "SequenceMask", f32(2, 3, 3), of(1, dtype=i32), mode="sequence"),
     case("no columns", "DotProductWithPadding", f32(3, 0), f32(3, 2)),
     case("nothing", "PairWiseLoss", f32(0), f32(0)),
@@ -96,24 +92,10 @@ CASES = [
     case("no batches", "ColwiseMax", f32(0, 3, 4)),
     case("a line of channels", "PRelu", f32(5), f32(5), order="NHWC"),
     case("NaN", "Bucketize", of(np.nan, -3, 0.5, 9), boundaries=[-1.0, 0.0, 2.0]),
-    case(
-        "after the end",
-        "LearningRate",
-        np.array([101]),
-        base_lr=-1.0,
-        policy="poly",
-        power=0.5,
-        max_iter=100,
-    ),
-    case(
-        "past and whole",
-        "LearningRate",
-        np.array([102]),
-        base_lr=-1.0,
-        policy="poly",
-        power=2.0,
-        max_iter=100,
-    ),
+    case("after the end", "LearningRate", np.array([101]), base_lr=-1.0, policy="poly", power=0.5,
+         max_iter=100),
+    case("past and whole", "LearningRate", np.array([102]), base_lr=-1.0, policy="poly", power=2.0,
+         max_iter=100),
     case("of nothing", "TopK", f32(0), k=3, outputs=3),
     case("of empty rows", "TopK", f32(2, 0), k=2, outputs=3),
     case("of no rows", "TopK", f32(0, 3), k=2, outputs=3),
@@ -137,25 +119,10 @@ CASES = [
         for op in ("AddGradient", "SubGradient", "MulGradient")
         for axis in (0, 1)
     ],
-    case(
-        "a number after the end",
-        "AddGradient",
-        f32(2, 3),
-        f32(2, 3),
-        np.array(1.5, np.float32),
-        outputs=2,
-        broadcast=1,
-        axis=2,
-    ),
+    case("a number after the end", "AddGradient", f32(2, 3), f32(2, 3), np.array(1.5, np.float32),
+         outputs=2, broadcast=1, axis=2),
     case("infinite at 0", "AbsGradient", of(0, 1, -1), of(np.inf, np.inf, 2)),
-    case(
-        "no rows",
-        "SparseAdagrad",
-        f32(0, 3),
-        f32(0, 3),
-        np.zeros(0, i64),
-        f32(0, 3),
-        of(0.1),
-        outputs=["X0", "X1"],
-    ),
+    case("no rows", "SparseAdagrad", f32(0, 3), f32(0, 3), np.zeros(0, i64), f32(0, 3), of(0.1),
+         outputs=["X0", "X1"]),
 ]
+# fmt: on

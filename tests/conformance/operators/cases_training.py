@@ -139,6 +139,7 @@ def sparse(op: str, inputs: list[str], outputs: list[str], rows: np.ndarray, **a
     return in_place(said, op, [made[name]() for name in inputs], outputs, **args)
 
 
+# fmt: off
 CASES: list[Case] = [
     *[
         case(
@@ -191,23 +192,10 @@ CASES: list[Case] = [
             (5, 3, {"beta1": 0.8, "beta2": 0.99, "epsilon": 0.1}),
         )
     ],
-    in_place(
-        "in place",
-        "Adam",
-        [values(4), values(4), positive(4), values(4), RATE, iteration(3)],
-        ["X0", "X1", "X2"],
-    ),
-    case(
-        "other sizes",
-        "Adam",
-        values(3),
-        values(3),
-        positive(3),
-        values(4),
-        RATE,
-        iteration(0),
-        outputs=3,
-    ),
+    in_place("in place", "Adam", [values(4), values(4), positive(4), values(4), RATE, iteration(3)],
+             ["X0", "X1", "X2"]),
+    case("other sizes", "Adam", values(3), values(3), positive(3), values(4), RATE, iteration(0),
+         outputs=3),
     *[
         case(
             f"{outputs} {list(args)}",
@@ -226,67 +214,22 @@ CASES: list[Case] = [
         )
     ],
     case("plain", "RmsProp", values(3, 4), positive(3, 4), values(3, 4), RATE, outputs=3),
-    case(
-        "momentum",
-        "RmsProp",
-        values(3, 4),
-        positive(3, 4),
-        values(3, 4),
-        RATE,
-        outputs=3,
-        decay=0.8,
-        momentum=0.5,
-        epsilon=0.01,
-    ),
-    case(
-        "plain",
-        "Adadelta",
-        values(3, 4),
-        positive(3, 4),
-        positive(3, 4),
-        values(3, 4),
-        RATE,
-        outputs=3,
-    ),
+    case("momentum", "RmsProp", values(3, 4), positive(3, 4), values(3, 4), RATE, outputs=3,
+         decay=0.8, momentum=0.5, epsilon=0.01),
+    case("plain", "Adadelta", values(3, 4), positive(3, 4), positive(3, 4), values(3, 4), RATE,
+         outputs=3),
     case("plain", "Ftrl", values(3), positive(3, 2), values(3), outputs=2),
-    case(
-        "arguments",
-        "Ftrl",
-        values(3),
-        positive(3, 2),
-        values(3),
-        outputs=2,
-        alpha=0.1,
-        beta=0.5,
-        lambda1=0.3,
-        lambda2=0.01,
-    ),
-    case(
-        "input",
-        "Ftrl",
-        values(3),
-        positive(3, 2),
-        values(3),
-        np.array([0.1], np.float32),
-        outputs=2,
-    ),
+    case("arguments", "Ftrl", values(3), positive(3, 2), values(3), outputs=2, alpha=0.1, beta=0.5,
+         lambda1=0.3, lambda2=0.01),
+    case("input", "Ftrl", values(3), positive(3, 2), values(3), np.array([0.1], np.float32),
+         outputs=2),
     *[
         case(f"{outputs}", "Wngrad", values(3, 4), positive(1), values(3, 4), RATE, outputs=outputs)
         for outputs in (2, 3, 4)
     ],
     case("plain", "Storm", values(3, 4), values(3, 4), positive(1), values(3, 4), RATE, outputs=3),
-    case(
-        "arguments",
-        "Storm",
-        values(3, 4),
-        values(3, 4),
-        positive(1),
-        values(3, 4),
-        RATE,
-        outputs=3,
-        momentum=2.0,
-        beta=0.5,
-    ),
+    case("arguments", "Storm", values(3, 4), values(3, 4), positive(1), values(3, 4), RATE,
+         outputs=3, momentum=2.0, beta=0.5),
     case("plain", "Lars", values(3, 4), values(3, 4), *[positive(1) for _ in range(3)]),
     case(
         "arguments",
@@ -300,38 +243,20 @@ CASES: list[Case] = [
     case("zero", "Lars", np.zeros(3, np.float32), values(3), *[positive(1) for _ in range(3)]),
     case("at the step", "WeightScale", values(4), iteration(5), stepsize=3, scale=0.5),
     case("between", "WeightScale", values(4), iteration(6), stepsize=3, scale=0.5),
-    case(
-        "after", "WeightScale", values(4), iteration(5), stepsize=3, scale=0.5, upper_bound_iter=4
-    ),
+    case("after", "WeightScale", values(4), iteration(5), stepsize=3, scale=0.5,
+         upper_bound_iter=4),
     case("plain", "LearningRateAdaption", RATE, values(4), values(4)),
-    case(
-        "not normalized",
-        "LearningRateAdaption",
-        RATE,
-        values(4),
-        values(4),
-        lr_alpha=0.1,
-        normalized_lr_adaption=False,
-    ),
+    case("not normalized", "LearningRateAdaption", RATE, values(4), values(4), lr_alpha=0.1,
+         normalized_lr_adaption=False),
     *[
         sparse(op, inputs, outputs, rows)
         for op, inputs, outputs in SPARSE
         for rows in (ROWS, TWICE, ROWS[:0])
     ],
     sparse("SparseAdagrad", ["w", "h", "i", "g", "lr"], ["X0", "X1"], ROWS, weight_decay=0.3),
-    sparse(
-        "SparseMomentumSGDUpdate",
-        ["g", "m", "lr", "w", "i"],
-        ["X0", "X1", "X3"],
-        ROWS,
-        momentum=0.9,
-        nesterov=True,
-    ),
-    sparse(
-        "SparseAdam",
-        ["w", "m", "h", "i", "g", "lr", "n"],
-        ["X0", "X1", "X2"],
-        ROWS,
-        enableRAdam=True,
-    ),
+    sparse("SparseMomentumSGDUpdate", ["g", "m", "lr", "w", "i"], ["X0", "X1", "X3"], ROWS,
+           momentum=0.9, nesterov=True),
+    sparse("SparseAdam", ["w", "m", "h", "i", "g", "lr", "n"], ["X0", "X1", "X2"], ROWS,
+           enableRAdam=True),
 ]
+# fmt: on
