@@ -2,13 +2,7 @@
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.caffe2.execution.program cimport Program
 from bridge.caffe2.execution.program_core cimport ProgramCore, Seen
-
-# The calls of a run on inputs of some types and sizes; see `program`.
-cdef class Recording:
-    cdef Seen seen
-    cdef list calls
-    cdef int slots
-    cdef tuple results          # for each output the slot of a new tensor, or -1
+from bridge.caffe2.execution.tape cimport Tape
 
 # The fields of a Bound that a run needs; the base of it.
 cdef class BoundCore:
@@ -27,14 +21,14 @@ cdef class BoundCore:
     cdef public bint has_strings    # whether inputs or outputs are `Strings`
     cdef public bint is_filled      # whether `wants` has values of the operator
     cdef int recordings             # how often it was recorded
-    cdef Recording recording    # None: not recorded for `seen`
+    cdef Tape tape    # None: not recorded for `seen`
     cdef Seen seen
-    cdef list others            # pairs of seen and recording, of other sizes; None: no others
+    cdef list others            # pairs of seen and tape, of other sizes; None: no others
 
     cdef Seen seen_of(self, list impls)
     cdef int remember(self, Seen seen) except -1
-    cdef Recording recording_of(self, Seen seen)
-    cdef int set_recording(self, Recording recording) except -1
+    cdef Tape tape_of(self, Seen seen)
+    cdef int set_tape(self, Tape tape) except -1
     cdef Seen latest(self)
 
 cdef class FunctionCore(ProgramCore):
@@ -46,10 +40,10 @@ cdef class FunctionCore(ProgramCore):
     cdef int _prepare(self) except -1
     cdef object _compute(self, bint may_record)
     cdef bint _are_plain(self, list impls) noexcept
-    cdef Program _program_of(self, Recording recording, bint has_buffers)
+    cdef Program _program_of(self, Tape tape, bint has_buffers)
     cdef bint _has_run(self) noexcept
     cdef int _learn(self, Seen seen) except -1
-    cdef bint _repeat(self, Recording recording, list operands, list buffers) except -1
+    cdef bint _repeat(self, Tape tape, list operands, list buffers) except -1
     cdef list _layouts_in_place(self, list impls)
     cdef list _buffers(self, list layouts, list impls, list operands)
     cdef list _checked(self, object returned)

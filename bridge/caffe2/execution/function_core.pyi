@@ -24,9 +24,6 @@ class BoundCore:
     is_filled: bool
 
 @disjoint_base
-class Recording: ...
-
-@disjoint_base
 class FunctionCore(ProgramCore):
     def RunOnDevice(self) -> None: ...
     def _checked_results(self, returned: Any) -> list[Any]: ...

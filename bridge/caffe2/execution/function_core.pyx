@@ -42,7 +42,6 @@ from bridge.c10.tensor_impl cimport (
 )
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
-from bridge.caffe2.execution.calls cimport make_calls
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.program cimport (
     WORTH_ADOPTING,
@@ -52,6 +51,7 @@ from bridge.caffe2.execution.program cimport (
     put_result,
 )
 from bridge.caffe2.execution.program_core cimport ProgramCore, Seen, seen_in
+from bridge.caffe2.execution.tape cimport Tape
 from bridge.caffe2.execution.torch_state cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.exchange.torch_export cimport torch_operand
@@ -85,10 +85,10 @@ cdef class BoundCore:
             return seen
         if self.others is not None:
             for i in range(len(self.others)):
-                seen, recording = self.others[i]
+                seen, tape = self.others[i]
                 if seen.fits(impls):
-                    self.others[i] = self.seen, self.recording
-                    self.seen, self.recording = seen, recording
+                    self.others[i] = self.seen, self.tape
+                    self.seen, self.tape = seen, tape
                     return seen
         return None
 
@@ -100,22 +100,22 @@ cdef class BoundCore:
                 self.others = []
             elif len(self.others) == MOST_RECORDINGS:
                 del self.others[0]
-            self.others.append((self.seen, self.recording))
-        self.seen, self.recording = seen, None
+            self.others.append((self.seen, self.tape))
+        self.seen, self.tape = seen, None
         return 0
 
     @cython.critical_section
-    cdef Recording recording_of(self, Seen seen):
-        """Return the recording for `seen`; None if there is none."""
-        cdef Recording recording = self.recording
-        return recording if recording is not None and recording.seen is seen else None
+    cdef Tape tape_of(self, Seen seen):
+        """Return the tape for `seen`; None if there is none."""
+        cdef Tape tape = self.tape
+        return tape if tape is not None and tape.seen is seen else None
 
     @cython.critical_section
-    cdef int set_recording(self, Recording recording) except -1:
+    cdef int set_tape(self, Tape tape) except -1:
         """Set what was recorded last; None: it cannot be recorded."""
         self.recordings += 1
-        self.recording = recording
-        if recording is None or self.recordings > MOST_RECORDINGS:
+        self.tape = tape
+        if tape is None or self.recordings > MOST_RECORDINGS:
             self.is_recorded = False
         return 0
 
@@ -123,10 +123,6 @@ cdef class BoundCore:
     cdef Seen latest(self):
         """Return what was seen last."""
         return self.seen
-
-
-cdef class Recording:
-    """The recorded calls of a function, for inputs of the types and sizes in `seen`."""
 
 
 cdef class FunctionCore(ProgramCore):
@@ -174,7 +170,7 @@ cdef class FunctionCore(ProgramCore):
         cdef dict arguments
         cdef BoundCore bound
         cdef Seen seen
-        cdef Recording recording
+        cdef Tape tape
         if not self._is_prepared():
             self._prepare()
         bound = self._bound
@@ -192,11 +188,11 @@ cdef class FunctionCore(ProgramCore):
                 buffers = self._buffers(self._layouts_in_place(impls), impls, operands)
         if seen is not None and not _have_layouts(operands, buffers, seen):
             seen, buffers = None, None      # another thread changed a blob meanwhile
-        recording = bound.recording_of(seen) if seen is not None else None
-        if recording is not None and may_record and self._are_plain(impls):
-            if self._repeat(recording, operands, buffers):
+        tape = bound.tape_of(seen) if seen is not None else None
+        if tape is not None and may_record and self._are_plain(impls):
+            if self._repeat(tape, operands, buffers):
                 if self._has_run():     # of a net, whose operators run again
-                    self.keep(self._program_of(recording, buffers is not None))
+                    self.keep(self._program_of(tape, buffers is not None))
                 self._learn(seen)
                 return None
             may_record = False
@@ -221,7 +217,7 @@ cdef class FunctionCore(ProgramCore):
                     seen = None     # an output in place gave its input other sizes
                 bound.remember(seen)
             elif calls is not None and outputs is not None:
-                bound.set_recording(recording_of(
+                bound.set_tape(new_tape(
                     seen, calls, operands, buffers or [], results, bound.in_place))
             self._learn(bound.latest())
         except MemoryError:
@@ -229,7 +225,7 @@ cdef class FunctionCore(ProgramCore):
         return None
 
     cdef bint _are_plain(self, list impls) noexcept:
-        """Return whether the inputs are row-major and allocated, as a recording takes them."""
+        """Return whether the inputs are row-major and allocated, as a tape takes them."""
         cdef TensorImpl impl
         for impl in impls:
             if is_undefined(impl) or not has_memory(impl) or not is_contiguous_now(impl) \
@@ -251,42 +247,41 @@ cdef class FunctionCore(ProgramCore):
         unlock_object()
         return 0
 
-    cdef bint _repeat(self, Recording recording, list operands, list buffers) except -1:
+    cdef bint _repeat(self, Tape tape, list operands, list buffers) except -1:
         """Make the recorded calls on these tensors; return False if the function is to be called.
 
         It says in its own words what fails.
         """
         cdef list values = operands if buffers is None else operands + buffers
         cdef Py_ssize_t o, slot
-        values = values + [None] * (recording.slots - len(values))
         try:
-            make_calls(recording.calls, values)
+            values = tape.made(values)
         except (IndexError, RuntimeError):
             if self._bound.in_place:    # and maybe computed in part
                 raise
             return False
-        if recording.results is not None:
-            for o in range(len(recording.results)):
-                slot = recording.results[o]
+        if tape.results is not None:
+            for o in range(len(tape.results)):
+                slot = tape.results[o]
                 if slot >= 0:
                     self._put_result(o, values[slot])
         return True
 
-    cdef Program _program_of(self, Recording recording, bint has_buffers):
+    cdef Program _program_of(self, Tape tape, bint has_buffers):
         cdef Program program
         cdef list inputs = [tensor_of(<BlobCore>blob) for blob in self._inputs]
         cdef list outputs = []
         if has_buffers:
-            for blob, layout in zip(self._outputs, recording.seen.outputs):
+            for blob, layout in zip(self._outputs, (<Seen>tape.seen).outputs):
                 tensor = None if layout is None else tensor_of(<BlobCore>blob)
                 if layout is not None and tensor is None:
                     return None     # another thread reset it meanwhile
                 outputs.append(tensor)
-        program = Program(recording.calls, inputs, outputs, recording.slots, recording.results)
-        program.seen = recording.seen
+        program = Program(tape.calls, inputs, outputs, tape.slots, tape.results)
+        program.seen = tape.seen
         n = len(inputs)
         buffers = program.values[n:n + len(outputs)]
-        if program.is_complete and _have_layouts(program.values[:n], buffers, recording.seen):
+        if program.is_complete and _have_layouts(program.values[:n], buffers, <Seen>tape.seen):
             return program
         return None
 
@@ -308,7 +303,7 @@ cdef class FunctionCore(ProgramCore):
             return False
         bound = self._bound
         lock_object(bound)
-        is_recorded = bound.recording is not None
+        is_recorded = bound.tape is not None
         unlock_object()
         if not is_recorded:
             return False
@@ -529,7 +524,7 @@ cdef object _own_operand(TensorImpl impl):
 cdef int _separate(list operands, tuple blobs) except -1:
     """See to it that the operands of different blobs are different tensors, as in a later run.
 
-    Two blobs may have been fed one torch tensor, and a recording knows operands by their tensors.
+    Two blobs may have been fed one torch tensor, and a tape knows operands by their tensors.
     """
     cdef Py_ssize_t i, j
     for i in range(1, len(operands)):
@@ -607,16 +602,13 @@ cdef bint _is_any(TensorImpl fresh, list buffers) except -1:
     return False
 
 
-cdef Recording recording_of(
+cdef Tape new_tape(
         Seen seen, list calls, list operands, list buffers, list results, dict in_place):
-    """Return a recording of calls, or None if they cannot be made again without the function."""
-    cdef Recording recording
+    """Return the tape of recorded calls, or None if they need the function."""
+    cdef Tape tape
     from bridge.caffe2.execution.recorder import compile_calls
 
-    found = compile_calls(calls, operands, buffers, results, in_place)
-    if found is None:
-        return None
-    recording = Recording.__new__(Recording)
-    recording.seen = seen
-    recording.calls, recording.slots, recording.results = found
-    return recording
+    tape = compile_calls(calls, operands, buffers, results, in_place)
+    if tape is not None:
+        tape.seen = seen
+    return tape

@@ -2,6 +2,7 @@
 from bridge.c10.storage cimport Storage
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10.type_meta cimport TypeMeta
+from bridge.caffe2.execution.tape cimport Tape
 from libc.stdint cimport int64_t
 
 cdef enum:
@@ -29,16 +30,10 @@ cdef class Operand:
     cdef bint holds(self, TensorImpl impl) except -1
     cdef object rebind(self, TensorImpl impl)
 
-cdef class Program:
-    cdef list calls
+cdef class Program(Tape):
     cdef list operands          # inputs, then outputs that are written
     cdef list values            # by slot
-    cdef object seen            # the sizes that it is for, a Seen; None: not known
     cdef readonly bint is_complete
-    cdef readonly tuple results  # for each output the slot of a new tensor, or -1
-
-    cdef int bind(self) except -1
-    cdef int run(self) except -1
 
 cdef bint has_layout(object tensor, Layout layout) except -1
 cdef int put_result(object blob, object result, TensorImpl fresh) except -1

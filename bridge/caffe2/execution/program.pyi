@@ -3,7 +3,7 @@ from typing import Any
 
 from typing_extensions import disjoint_base
 
-from bridge.caffe2.execution.calls import Call
+from bridge.caffe2.execution.tape import Call, Tape
 
 @disjoint_base
 class Layout: ...
@@ -12,8 +12,7 @@ class Layout: ...
 class Operand: ...
 
 @disjoint_base
-class Program:
-    results: tuple[int, ...] | None
+class Program(Tape):
     is_complete: bool
     def __init__(
         self,

@@ -43,7 +43,7 @@ from bridge.c10.tensor_impl cimport (
 )
 from bridge.caffe2.blobs.core cimport BlobCore, hold_tensor, tensor_of
 from bridge.caffe2.blobs.replace cimport become
-from bridge.caffe2.execution.calls cimport Call
+from bridge.caffe2.execution.tape cimport Call, Tape
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 from bridge.c10.python_api cimport owned
 from bridge.dlpack.abi cimport DL_CPU, DLDataType, DLTensor
@@ -139,7 +139,7 @@ cdef Operand new_operand(TensorImpl impl, bint written):
     return operand
 
 
-cdef class Program:
+cdef class Program(Tape):
     """Recorded calls on operands; see the module.
 
     calls: a list of Call. inputs, outputs: the caffe2.Tensors of the operands, None for an output
@@ -156,7 +156,7 @@ cdef class Program:
         # Their bound arguments are this program's: operators of one definition share a recording.
         self.calls = [
             Call(call.function, call.arguments, call.keywords, call.result, call.is_view,
-                 call.is_bound, call.last)
+                 call.roots, call.last)
             for call in calls
         ]
         self.results = results
@@ -173,25 +173,7 @@ cdef class Program:
             if self.values[i] is None:
                 self.is_complete = False
                 return
-        self.bind()
-
-    cdef int bind(self) except -1:
-        """Make the calls that return views of operands, and the arguments that are constant."""
-        cdef Call call
-        for call in self.calls:
-            if call.is_bound:
-                call.bind(self.values)
-        return 0
-
-    cdef int run(self) except -1:
-        """Make the calls. The new tensors of `results` stay in `values` until they are taken."""
-        cdef Call call
-        for call in self.calls:
-            if not call.is_view:
-                call.make(self.values)
-                if call.last is not None:
-                    call.forget(self.values)
-        return 0
+        self.bind(self.values)
 
 
 cdef int put_result(object blob, object result, TensorImpl fresh) except -1:

@@ -17,7 +17,6 @@ cdef Seen seen_in(list inputs, list outputs)
 cdef class ProgramCore(OperatorCore):
     cdef Program _program       # None: not recorded
     cdef list _others           # programs of other sizes; None: there are none
-    cdef Seen _sizes            # of inputs, remembered; None: not
 
     cdef int keep(self, Program program) except -1
     cdef bint _takes(self, Program program)
@@ -28,7 +27,6 @@ cdef class ProgramCore(OperatorCore):
     cdef int _forget_others(self) except -1
     cdef int _forget(self) except -1
     cdef bint _bind(self, Program program, bint resizes, list backups) except -1
-    cdef list _impls_now(self)
     cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1
     cdef int _put_results(self, Program program) except -1
     cdef int _put_result(self, Py_ssize_t o, object result) except -1

@@ -97,7 +97,7 @@ cdef class ProgramCore(OperatorCore):
                     return False
                 break
         try:
-            program.run()
+            program.run(program.values)
         except BaseException as error:
             if backups:
                 restore_all(backups)
@@ -227,7 +227,7 @@ cdef class ProgramCore(OperatorCore):
             program.values[i] = value
             is_bound = False
         if not is_bound:
-            program.bind()
+            program.bind(program.values)
         return True
 
     cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1:
@@ -258,35 +258,6 @@ cdef class ProgramCore(OperatorCore):
         return device_type_of(impl) == self._definition.device_type and (
             device_type_of(impl) == DL_CPU
             or device_index_of(impl) == self._definition.device_index)
-
-    def _remember_sizes(self):
-        """Remember the types and sizes of the inputs; return whether that is possible."""
-        cdef list impls = self._impls_now()
-        self._sizes = None if impls is None else seen_in(impls, [])
-        return self._sizes is not None
-
-    def _has_sizes(self):
-        """Return whether the inputs have the types and sizes that were remembered."""
-        cdef list impls = self._impls_now()
-        return impls is not None and self._sizes is not None and self._sizes.fits(impls)
-
-    cdef list _impls_now(self):
-        cdef list impls = []
-        cdef Tensor tensor
-        for blob in self._inputs:
-            tensor = tensor_of(<BlobCore>blob)
-            if tensor is None:
-                return None
-            impls.append(tensor.impl)
-        return impls
-
-    def _set_program(self, Program program):
-        """Set the program that repeats the operator, or None; run it if there is one."""
-        self._program, self._others = program, None
-        if program is not None and program.is_complete:
-            program.run()
-            if program.results is not None:
-                self._put_results(program)
 
 
 cdef bint _holds_little(Program program, Program other):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from bridge.caffe2.execution.calls import Call, Slot
+from bridge.caffe2.execution.tape import Call, Slot, Tape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,24 +172,24 @@ def compile_calls(
     operands: Sequence[Any],
     buffers: Sequence[Any],
     results: Sequence[Any],
-    in_place: dict[int, int],
-) -> tuple[list[Call], int, tuple[int, ...] | None] | None:
-    """Return the calls of a Program, its number of slots and the slots of its results.
+    in_place: dict[int, int] | None,
+) -> Tape | None:
+    """Return the tape of recorded calls; None: it is refused, or has no result that it could put.
 
     operands, buffers: the torch tensors of inputs and outputs in the recorded run. results: what
-    the function returned for each output. The slots of results are None where the calls write all
-    outputs. None: the recording is refused, or a result has to be put in another way.
+    the function returned for each output. in_place: the outputs that are inputs; the results of the
+    tape are then -1 for an output whose buffer the calls write, and None if they write all. If it
+    is None, the results are tensors of any buffer, or new ones.
     """
     for keeps_constants in (True, False):
-        compiler = _Compiler(operands, buffers, keeps_constants)
-        found = compiler.compile(calls, results, in_place)
+        found = _Compiler(operands, buffers, keeps_constants).compile(calls, results, in_place)
         if found is not None:
             return found
     return None
 
 
 class _Compiler:
-    """Makes calls of a Program from recorded ones.
+    """Makes calls of a tape from recorded ones.
 
     keeps_constants: whether small tensors that depend on no values, as ``torch.tensor([1, 2])``
     or ``x.new_zeros(())``, are made once. The recording is refused if one of them is then written,
@@ -208,16 +208,18 @@ class _Compiler:
         self.slots: dict[int, int] = {}
         for i, tensor in enumerate(self.tensors):
             self.slots.setdefault(id(tensor), i)
-        self.bound = set(range(len(self.tensors)))
+        # Of operands, and of views of these: the operands that they depend on.
+        self.roots = {i: frozenset((i,)) for i in range(len(self.tensors))}
         self.refused = False
 
     def compile(
-        self, calls: Recorded, results: Sequence[Any], in_place: dict[int, int]
-    ) -> tuple[list[Call], int, tuple[int, ...] | None] | None:
+        self, calls: Recorded, results: Sequence[Any], in_place: dict[int, int] | None
+    ) -> Tape | None:
         import torch
 
         metadata, views, by_values = _known()
         compiled: list[list[Any]] = []
+        uses: list[set[int]] = []
         for function, args, kwargs, result in calls:
             if function in metadata:
                 continue
@@ -228,27 +230,34 @@ class _Compiler:
             used: set[int] = set()
             arguments = self._template(args, used)
             keywords = self._template(kwargs, used)
-            is_bound = used <= self.bound
-            is_constant = is_bound and self._is_constant(function, args, result)
-            is_view = is_constant or (is_bound and self._is_view(function, views, args, result))
-            slots = self._keep(result, is_view)
+            roots = None
+            if used <= self.roots.keys():
+                roots = frozenset().union(*(self.roots[slot] for slot in used))
+            is_constant = roots is not None and self._is_constant(function, args, result)
+            is_view = is_constant or (
+                roots is not None and self._is_view(function, views, args, result)
+            )
+            slots = self._keep(result, roots if is_view else None)
             if isinstance(slots, int) and (is_constant or (is_view and used & self.constants)):
                 self.constants.add(slots)
             if self.refused:
                 return None
-            compiled.append([function, arguments, keywords, slots, is_view, is_bound, used])
-        places = self._places(results, in_place)
+            compiled.append([function, arguments, keywords, slots, is_view, roots])
+            uses.append(used)
+        places = self._any_places(results) if in_place is None else self._places(results, in_place)
         if places is None:
             return None
         kept = {slot for slot in places if slot >= 0}
-        seen: set[int] = set(self.bound) | kept
-        for call in reversed(compiled):
+        seen = self.roots.keys() | kept
+        found = []
+        for call, used in zip(reversed(compiled), reversed(uses), strict=True):
             produced = call[3] if isinstance(call[3], tuple) else (call[3],)
-            mentioned = call[6] | {slot for slot in produced if slot is not None}
-            call[6] = tuple(sorted(mentioned - seen)) or None
+            mentioned = used | {slot for slot in produced if slot is not None}
+            call.append(tuple(sorted(mentioned - seen)) or None)
+            found.append(Call(*call))
             seen |= mentioned
-        found = [Call(*call) for call in compiled]
-        return found, len(self.tensors), places if kept else None
+        is_put = bool(kept) or in_place is None
+        return Tape(found[::-1], len(self.tensors), places if is_put else None)
 
     def _has_tensor(self, value: Any) -> bool:
         import torch
@@ -296,7 +305,9 @@ class _Compiler:
             and result.numel() <= MOST_KEPT
         )
 
-    def _keep(self, result: Any, is_view: bool) -> int | tuple[int | None, ...] | None:
+    def _keep(
+        self, result: Any, roots: frozenset[int] | None
+    ) -> int | tuple[int | None, ...] | None:
         """Return the slots of a call's results; a tensor that is known already keeps its slot."""
         import torch
 
@@ -308,8 +319,8 @@ class _Compiler:
             slot = len(self.tensors)
             self.tensors.append(result)  # it stays alive, so that its id is its own
             self.slots[id(result)] = slot
-            if is_view:
-                self.bound.add(slot)
+            if roots is not None:
+                self.roots[slot] = roots
             return slot
         if isinstance(result, (tuple, list)):
             return tuple([self._keep_one(one) for one in result])
@@ -317,23 +328,43 @@ class _Compiler:
         return None
 
     def _keep_one(self, result: Any) -> int | None:
-        slot = self._keep(result, False)
+        slot = self._keep(result, None)
         return slot if isinstance(slot, int) else None
+
+    def _any_places(self, results: Sequence[Any]) -> tuple[int, ...] | None:
+        """Return the slot of each result, a buffer or a tensor with memory of its own."""
+        owned = self._memory()
+        places = []
+        for result in results:
+            slot = self.slots.get(id(result))
+            if slot is None or slot < self.inputs:
+                return None
+            if slot >= self.inputs + len(self.buffers) and (
+                slot in self.roots or result.untyped_storage().data_ptr() in owned
+            ):
+                return None
+            places.append(slot)
+        return tuple(places)
+
+    def _memory(self) -> set[int]:
+        """Return the addresses of the memory of operands and buffers."""
+        count = self.inputs + len(self.buffers)
+        return {
+            tensor.untyped_storage().data_ptr()
+            for tensor in self.tensors[:count]
+            if tensor is not None
+        }
 
     def _places(self, results: Sequence[Any], in_place: dict[int, int]) -> tuple[int, ...] | None:
         """Return the slot of each result, or -1 for one that the calls wrote to its buffer."""
         places = []
-        owned = {
-            self.tensors[slot].untyped_storage().data_ptr()
-            for slot in range(self.inputs + len(self.buffers))
-            if self.tensors[slot] is not None
-        }
+        owned = self._memory()
         for o, result in enumerate(results):
             if result is None or (o < len(self.buffers) and result is self.buffers[o]):
                 places.append(-1)
                 continue
             slot = self.slots.get(id(result))
-            if slot is None or slot in self.bound or o in in_place:
+            if slot is None or slot in self.roots or o in in_place:
                 return None
             storage = result.untyped_storage().data_ptr()
             if storage in owned:

@@ -7,7 +7,7 @@ changes what `RunNet` computes, and a net that updates its blobs in place change
 ends where torch gives a parameter other memory (``module.to`` another device or type), in copies
 and pickles, and where a blob gets other memory (a feed of other sizes). A call computes new
 tensors: it writes neither blobs nor parameters, even where the net overwrites a blob. The memory
-of inner results is kept for the next call if no gradients are wanted; see `module_run`.
+of inner results is kept for the next call if no gradients are wanted; see `taped_steps`.
 
 Note "What torch can trace"
 Operators that are functions are traced by torch.export and torch.compile. The others, with state or
@@ -19,7 +19,7 @@ from __future__ import annotations
 import inspect
 import keyword
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import torch
 
@@ -33,8 +33,8 @@ from bridge.caffe2.execution.net_function import NetFunction, Step, last_uses, n
 from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.modules.init_net import run_init_net
 from bridge.caffe2.modules.loading import net_message
-from bridge.caffe2.modules.module_blobs import tensors_of
-from bridge.caffe2.modules.module_run import ModuleRun
+from bridge.caffe2.modules.module_tape import tensors_of
+from bridge.caffe2.modules.taped_steps import TapedSteps, forget, parts_of
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.workspace import Workspace
 from bridge.exchange.conversion import export_source
@@ -196,7 +196,9 @@ class NetModule(torch.nn.Module):
 
     def _set_arguments(self) -> None:
         self._arguments = [step.with_is_test(self._is_test) for step in self._steps]
-        self._run: ModuleRun | None = None
+        # Steps that are recorded, and steps that are not; None: not cut yet.
+        self._parts: list[TapedSteps | range] | None = None
+        self._whole: TapedSteps | None = None  # the only part
 
     def _blob_names(self) -> list[str]:
         """Return the names of the blobs that are read and are not inputs."""
@@ -270,42 +272,21 @@ class NetModule(torch.nn.Module):
     def _forward(self, inputs: tuple[Any, ...], inputs_by_name: dict[str, Any]) -> Any:
         is_compiling = torch.compiler.is_compiling()
         if not inputs_by_name and len(inputs) == len(self.input_names):
-            if not is_compiling:
-                found = self._repeated(inputs)
+            if not is_compiling and self._whole is not None:
+                held = tensors_of(self._keys, self._parameters, self._buffers)
+                found = self._whole.played([*inputs, *held])
                 if found is not None:
-                    return found
+                    return found[0] if len(found) == 1 else tuple(found)
             given = [x if isinstance(x, torch.Tensor) else _as_value(x) for x in inputs]
         else:
             given = self._bind_inputs(inputs, inputs_by_name)
-        results = self._compute(given) if is_compiling else self._ran(given)
+        if not is_compiling and torch.is_inference_mode_enabled():
+            # Tensors that are made in this mode cannot be written outside.
+            with torch.inference_mode(False), torch.no_grad():
+                results = self._compute(given)
+        else:
+            results = self._compute(given)
         return results[0] if len(results) == 1 else tuple(results)
-
-    def _repeated(self, inputs: tuple[Any, ...]) -> Any:
-        """Return the output or outputs by the program of the latest call, or None."""
-        run = self._run
-        if run is None or run.program is None:
-            return None
-        try:
-            return run.program(inputs, self._keys, self._parameters, self._buffers)
-        except Exception:  # noqa: BLE001  # the functions of the operators say what is wrong
-            run.forget()
-            return None
-
-    def _ran(self, inputs: list[Any]) -> Sequence[Any]:
-        """Return the outputs, by recorded calls or a run of a net if that is possible."""
-        run = self._run
-        if run is None:
-            self._run = run = self._new_run()
-        held = self._keys, self._parameters, self._buffers
-        found = run.gradient_calls(inputs, held, self._compute)
-        if found is not None:
-            return found
-        of_net = run(inputs, held)
-        if of_net is not None:
-            return of_net
-        results = self._compute(inputs)
-        run.learn(inputs, results)
-        return results
 
     def _tensors(self) -> list[Any]:
         """Return the parameters and buffers, in the order of `_keys`."""
@@ -317,25 +298,48 @@ class NetModule(torch.nn.Module):
             ]
         return tensors_of(self._keys, self._parameters, self._buffers)
 
-    def _new_run(self) -> ModuleRun:
-        return ModuleRun(
-            self._steps, self._arguments, self.input_names, list(self._keys), self.output_names
-        )
-
     def _compute(self, inputs: list[Any]) -> list[Any]:
-        """Return the outputs, by the functions of the operators."""
+        """Return the outputs."""
         values: dict[str, Any] = dict(self._objects)
         values.update(zip(self._keys, self._tensors(), strict=True))
         values.update(zip(self.input_names, inputs, strict=True))
         device = _device_of(values)
-        for i, step in enumerate(self._steps):
-            if step.function is None:
-                self._run_operator(step, values)
+        parts: list[Any] = [range(len(self._steps))]
+        if not torch.compiler.is_compiling():
+            parts = self._parts or self._cut()
+        for part in parts:
+            if isinstance(part, TapedSteps):
+                part(values, device, self._compute_step)
             else:
-                self._call(step, self._arguments[i], values, device)
-            for name in self._last[i]:
-                values.pop(name, None)
+                for i in part:
+                    self._compute_step(i, values, device, {})
+                    forget(values, self._last[i])
         return [self._owned(values.get(name)) for name in self.output_names]
+
+    def _cut(self) -> list[TapedSteps | range]:
+        """Cut the steps into parts that are recorded and parts that are not."""
+        parts: list[TapedSteps | range] = []
+        for span, is_recorded in parts_of(self._steps):
+            if not is_recorded:
+                parts.append(span)
+                continue
+            later = self._steps[span.stop :]
+            needed = {*self.output_names, *names_of(later)[0]}.union(*(step.kept for step in later))
+            writes = names_of(self._steps[span.start : span.stop])[1]
+            is_whole = len(span) == len(self._steps)
+            parts.append(
+                TapedSteps(
+                    self._steps,
+                    self._last,
+                    span,
+                    [*self.input_names, *self._keys] if is_whole and not self._objects else None,
+                    self.output_names if is_whole else [n for n in writes if n in needed],
+                )
+            )
+        if len(parts) == 1 and isinstance(parts[0], TapedSteps) and not self._objects:
+            self._whole = parts[0]
+        self._parts = parts
+        return parts
 
     def _bind_inputs(self, inputs: tuple[Any, ...], by_name: dict[str, Any]) -> list[Any]:
         """Return the inputs in the order of `input_names`."""
@@ -364,26 +368,27 @@ class NetModule(torch.nn.Module):
             for name in names
         ]
 
-    def _call(
-        self, step: Step, arguments: dict[str, Any], values: dict[str, Any], device: Any
+    def _compute_step(
+        self, i: int, values: dict[str, Any], device: Any, more: dict[str, Any]
     ) -> None:
-        if torch.compiler.is_compiling():
-            if step.reason is not None:
-                _refuse_tracing(step)
-            if torch.compiler.is_dynamo_compiling():  # which does not trace the check
-                step.call(values, step.placed(arguments, device), "unchecked")
-                return
-        try:
-            step.call(values, step.placed(arguments, device))
-        except Exception as cause:
-            if not step.has_objects(values):
-                raise step.failure(cause) from cause
-            step.run(values)  # strings; asked only now, since few nets have them
-
-    def _run_operator(self, step: Step, values: dict[str, Any]) -> None:
-        if torch.compiler.is_compiling():
+        """Compute a step, with the arguments in `more` besides its own."""
+        step = self._steps[i]
+        is_compiling = torch.compiler.is_compiling()
+        if is_compiling and step.reason is not None:
             _refuse_tracing(step)
-        step.run(values)
+        if step.function is None:
+            step.run(values)
+        else:
+            arguments = step.placed(self._arguments[i], device)
+            if torch.compiler.is_dynamo_compiling():  # which does not trace the check
+                step.call(values, arguments, "unchecked")
+            else:
+                try:
+                    step.call(values, {**arguments, **more} if more else arguments)
+                except Exception as cause:
+                    if not step.has_objects(values):
+                        raise step.failure(cause) from cause
+                    step.run(values)  # strings; asked only now, since few nets have them
 
     def _owned(self, value: Any) -> Any:
         """Return an output that does not share memory with a parameter."""
@@ -396,7 +401,7 @@ class NetModule(torch.nn.Module):
         return value
 
     def _apply(self, *args: Any, **kwargs: Any) -> NetModule:
-        self._run = None  # it has the memory of the parameters
+        self._parts = self._whole = None  # they have the memory of the parameters
         super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
         return self
 
@@ -405,7 +410,7 @@ class NetModule(torch.nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        for name in ("_steps", "_last", "_arguments", "_run"):
+        for name in ("_steps", "_last", "_arguments", "_parts", "_whole"):
             del state[name]
         return state
 

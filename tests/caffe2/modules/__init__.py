@@ -2,7 +2,5 @@
 """Tests of `bridge.caffe2.modules`; the modules whose tests have another name::
 
 - loading: test_net_module
-- module_blobs: test_module_run
-- recorded_calls: test_gradient_calls
 - *: test_nets_as_modules
 """

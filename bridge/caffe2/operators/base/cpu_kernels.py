@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, dtype
 
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.execution.calls import take_memory
+from bridge.caffe2.execution.tape import take_memory
 from bridge.caffe2.execution.torch_state import is_observed
 
 TYPE_CHECKING = False

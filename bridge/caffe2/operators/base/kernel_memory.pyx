@@ -2,14 +2,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """The addresses of torch tensors, for kernels.
 
-A recorded program passes a `Memory`, which has the address; see `bridge.caffe2.execution.calls`.
+A recorded program passes a `Memory`, which has the address; see `bridge.caffe2.execution.tape`.
 """
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.python_api cimport take_pending
-from bridge.caffe2.execution.calls cimport Memory
+from bridge.caffe2.execution.tape cimport Memory
 from bridge.dlpack.abi cimport DLTensor
 from bridge.exchange.torch_api cimport torch_c
 

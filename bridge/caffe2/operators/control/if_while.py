@@ -22,7 +22,6 @@ class Control(TorchOperator):
 
     writes_last = False
     _has_effects = True
-    only_runs_nets = True  # which have its effects and state, and names of its own workspace
 
     def net(self, name: str, needed: bool) -> RunnableNet | None:
         """Return the net of argument `name`, created here, or None if there is none.

@@ -53,11 +53,9 @@ def test_the_call_of_a_kernel_is_recorded() -> None:
     result, calls = record(relu, [x], {"out": out})
     assert result is out
     assert out.tolist() == [0, 2]
-    compiled = compile_calls(calls, [x], [out], [result], {})
-    assert compiled is not None
-    functions, _, places = compiled
-    assert len(functions) == 1
-    assert places is None  # the calls write all outputs
+    tape = compile_calls(calls, [x], [out], [result], {})
+    assert tape is not None
+    assert tape.results is None  # the calls write all outputs
 
 
 def test_a_default_device_of_torch_does_not_move_a_kernel() -> None:

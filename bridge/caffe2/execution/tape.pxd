@@ -18,7 +18,7 @@ cdef class Call:
     cdef dict keywords
     cdef object result          # a slot's number, a tuple of them, or None
     cdef bint is_view           # of operands: computed when the program is bound
-    cdef bint is_bound          # its arguments are operands and constants
+    cdef frozenset roots        # the operands that it depends on; None: on results, too
     cdef tuple bound_arguments
     cdef dict bound_keywords
     cdef tuple last             # the slots that no later call reads
@@ -27,4 +27,12 @@ cdef class Call:
     cdef int make(self, list values) except -1
     cdef int forget(self, list values) except -1
 
-cdef int make_calls(list calls, list values) except -1
+cdef class Tape:
+    cdef list calls
+    cdef int slots
+    cdef readonly tuple results
+    cdef object seen            # the types and sizes that it is for
+
+    cdef list made(self, list operands)
+    cdef int bind(self, list values) except -1
+    cdef int run(self, list values) except -1

@@ -1,6 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Call: a recorded call of a torch function, with slots in the places of tensors."""
+"""Tape: torch calls that are recorded once, and made again without the function that made them.
+
+Note "What a tape relies on"
+An operator's function decides by sizes, types and arguments, never by the values of elements;
+`recorder` refuses functions that read values. So on inputs of the same types and sizes it makes the
+same calls. In a tape each tensor has a slot. The first slots are those of the operands: inputs, and
+buffers that the calls write. A tape that is bound to operands has the arguments of calls ready that
+depend on nothing else, and has made the calls that return views of operands. Whoever binds it sees
+to it that these tensors keep their memory, types and sizes.
+"""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
@@ -53,17 +62,22 @@ def take_memory(kernel):
 
 
 cdef class Call:
-    """A recorded call of a torch function; see `Program`."""
+    """A recorded call of a torch function.
+
+    arguments, keywords: with a `Slot` in the place of each tensor. result: its slot, a tuple of
+    slots, or None. is_view: whether it returns a view of operands. roots: the slots of the operands
+    that it depends on; None: it depends on results, too. last: the slots that no later call reads.
+    """
 
     def __init__(self, function, tuple arguments, dict keywords, result, bint is_view,
-                 bint is_bound, tuple last):
+                 frozenset roots, tuple last):
         self.function = function
         self.is_kernel = function in _kernels
         self.arguments = arguments
         self.keywords = keywords or None
         self.result = result
         self.is_view = is_view
-        self.is_bound = is_bound
+        self.roots = roots
         self.last = last
 
     cdef int bind(self, list values) except -1:
@@ -107,15 +121,42 @@ cdef class Call:
         return 0
 
 
-cdef int make_calls(list calls, list values) except -1:
-    """Make recorded calls on tensors that no program is bound to; `values` has the operands first.
+cdef class Tape:
+    """Recorded calls; see the module.
 
-    The results are put into `values`.
+    calls: a list of Call, in order. slots: the number of slots. results: the slots of the results.
     """
-    cdef Call call
-    for call in calls:
-        call.make(values)
-    return 0
+
+    def __init__(self, list calls not None, int slots, tuple results):
+        self.calls = calls
+        self.slots = slots
+        self.results = results
+
+    cdef list made(self, list operands):
+        """Make the calls on operands that the tape is not bound to; return the values by slot."""
+        cdef list values = operands + [None] * (self.slots - len(operands))
+        cdef Call call
+        for call in self.calls:
+            call.make(values)
+        return values
+
+    cdef int bind(self, list values) except -1:
+        """Bind the tape to the operands in `values`."""
+        cdef Call call
+        for call in self.calls:
+            if call.roots is not None:
+                call.bind(values)
+        return 0
+
+    cdef int run(self, list values) except -1:
+        """Make the calls on operands that the tape is bound to; the results are in `values`."""
+        cdef Call call
+        for call in self.calls:
+            if not call.is_view:
+                call.make(values)
+                if call.last is not None:
+                    call.forget(values)
+        return 0
 
 
 cdef object filled(object template, list values):

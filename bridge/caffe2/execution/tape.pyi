@@ -23,6 +23,11 @@ class Call:
         keywords: dict[str, Any],
         result: int | tuple[int | None, ...] | None,
         is_view: bool,
-        is_bound: bool,
+        roots: frozenset[int] | None,
         last: tuple[int, ...] | None,
     ) -> None: ...
+
+@disjoint_base
+class Tape:
+    results: tuple[int, ...] | None
+    def __init__(self, calls: list[Call], slots: int, results: tuple[int, ...] | None) -> None: ...

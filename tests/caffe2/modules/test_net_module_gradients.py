@@ -13,7 +13,6 @@ import torch
 from bridge import caffe2
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import core, workspace
-from bridge.caffe2.modules.recorded_calls import RecordedCalls
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
@@ -53,19 +52,10 @@ def check(module: Any, x: torch.Tensor) -> None:
     torch.testing.assert_close(actual, wanted, rtol=1e-4, atol=1e-5)
 
 
-def recordings(module: Any) -> list[Any]:
-    return [
-        one
-        for one in module._run.gradient_calls._recorded.values()
-        if isinstance(one, RecordedCalls)
-    ]
-
-
 def test_values_and_gradients() -> None:
     module = conv_net()
     for seed in range(5):
         check(module, drawn(seed, 2, 3, 8, 8))
-    assert len(recordings(module)) == 1
     for seed in range(5):
         check(module, drawn(seed, 2, 3, 8, 8).requires_grad_())
         check(module, drawn(seed, 1 + seed % 3, 3, 8, 8))
@@ -75,7 +65,6 @@ def test_values_and_gradients() -> None:
         check(module, drawn(3, 2, 3, 8, 8))
         module.get_blob("cw").requires_grad_(True)
         check(module, drawn(3, 2, 3, 8, 8))
-    assert len(recordings(module)) > 2
 
 
 def test_training_step_by_step() -> None:
@@ -90,7 +79,6 @@ def test_training_step_by_step() -> None:
             optimizer.zero_grad()
             output.square().sum().backward()
             optimizer.step()
-    assert recordings(module)
     torch.testing.assert_close(dict(module.named_parameters()), dict(other.named_parameters()))
     workspace.FeedBlob("x", x)
     workspace.RunNetOnce(module.net)

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+from typing_extensions import disjoint_base
+
+from bridge.caffe2.execution.tape import Tape
+
+def tensors_of(
+    keys: dict[str, str], parameters: dict[str, Any], buffers: dict[str, Any]
+) -> list[Any]: ...
+def signature_of(operands: list[Any]) -> bytes | None: ...
+
+@disjoint_base
+class ModuleTape:
+    def __init__(self, tape: Tape, signature: bytes, buffers: list[Any]) -> None: ...
+    def __call__(self, operands: list[Any]) -> list[Any] | None: ...
