@@ -43,7 +43,12 @@ from bridge.exchange.dlpack_producers cimport (
     import_by_table,
     import_capsule_method,
 )
-from bridge.exchange.torch_api cimport torch_c, torch_loaded, torch_type
+from bridge.exchange.torch_api cimport (
+    is_read_only_class,
+    torch_c,
+    torch_loaded,
+    torch_type,
+)
 from bridge.exchange.torch_import cimport import_any_torch, import_torch
 
 import sys
@@ -70,7 +75,7 @@ cdef enum:
     CAPSULES = 12       # has to_dlpack()
     ARRAY = 13          # has __array__
     NOTHING = 14
-    READ_ONLY = 15      # torch tensors of read-only memory; see bridge.readonly_torch
+    READ_ONLY = 15      # torch tensors of read-only memory; see is_read_only_class
     HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
     MAX_FAST = 8
     MAX_CHAIN = 32
@@ -303,9 +308,8 @@ cdef TensorImpl _by_code_of(int protocol, object x, object copy):
 cdef TensorImpl _by_plain(object x, object copy):
     """Return a TensorImpl of the memory of a read-only torch tensor."""
     cdef TensorImpl impl
-    if x.requires_grad:
-        return import_any_torch(x._plain.detach().requires_grad_(), copy)   # refuses
-    impl = import_any_torch(x._plain, copy)
+    from bridge.exchange.torch_state import plain_of_read_only
+    impl = import_any_torch(plain_of_read_only(x), copy)
     if copy is not True:
         set_flags(impl.storage, impl.storage.flags | READONLY)
         impl.origin = x
@@ -523,7 +527,7 @@ cdef int _find_protocol(object x, bint with_adapter, int after=UNKNOWN) except -
     if isinstance(x, Handle):
         return WRAPPER
     if torch_loaded() and issubclass(cls, <object>torch_type()):
-        return READ_ONLY if hasattr(cls, "_is_read_only") else TORCH
+        return READ_ONLY if is_read_only_class(cls) else TORCH
     if numpy_loaded() and issubclass(cls, numpy_array_type):
         return NUMPY
     if PyCapsule_CheckExact(x):

@@ -31,6 +31,7 @@ cdef object torch                   # the module; None until it is loaded
 cdef bint torch_loaded() except -1
 cdef int load_torch() except -1
 cpdef bint is_torch_tensor(object x)
+cpdef bint is_read_only_class(object cls) except -1
 cdef bint is_plain(object x) noexcept
 cpdef bint has_tangent(object tensor) except -1
 cdef object untyped_storage(object tensor)

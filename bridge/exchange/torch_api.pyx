@@ -101,6 +101,21 @@ cdef DLPackExchangeAPI* _exchange_table(object capsule) except? NULL:
     return table
 
 
+cpdef bint is_read_only_class(object cls) except -1:
+    """Return whether tensors of this subclass of torch.Tensor are read-only.
+
+    Those of bridge.readonly_torch are, and those whose exchange table is torch's second one, which
+    exports read-only memory (torch 2.14: ``torch.utils.dlpack.ReadOnlyTensorWrapper``).
+    """
+    if hasattr(cls, "_is_read_only"):
+        return True
+    get_second = getattr(torch._C, "_const_dlpack_exchange_api", None)
+    capsule = getattr(cls, "__dlpack_c_exchange_api__", None)
+    return get_second is not None and PyCapsule_IsValid(capsule, "dlpack_exchange_api") \
+        and PyCapsule_GetPointer(capsule, "dlpack_exchange_api") \
+        == PyCapsule_GetPointer(get_second(), "dlpack_exchange_api")
+
+
 def on_torch_loaded(callback):
     """Call `callback()` when torch's first tensor is seen; at once if one was seen before."""
     with _loading:

@@ -81,6 +81,7 @@ cpdef object torch_operand(TensorImpl impl):
     origin = origin_of(impl)
     if origin is not None and torch_type() != NULL \
             and isinstance(origin, <object>torch_type()) \
+            and (not storage_flags(impl) & READONLY or hasattr(origin, "_is_read_only")) \
             and is_same_tensor(impl, origin) \
             and not origin.requires_grad:
         storage_of(impl).check()

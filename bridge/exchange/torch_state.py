@@ -18,6 +18,7 @@ __all__ = [
     "is_without_memory",
     "is_one_block",
     "is_undefined",
+    "plain_of_read_only",
     "exceeds_storage",
     "require_initialised",
     "require_whole_bytes",
@@ -41,6 +42,18 @@ def is_placeholder(tensor: Any) -> bool:
         torch._C._functorch.is_functorch_wrapped_tensor(tensor)
         or torch._is_functional_tensor(tensor)
     )
+
+
+def plain_of_read_only(tensor: Any) -> Any:
+    """Return a plain torch tensor of the memory of a read-only one, the bridge's or torch's own.
+
+    It requires grad if that does.
+    """
+    if hasattr(type(tensor), "_is_read_only"):
+        plain = tensor._plain
+        return plain.detach().requires_grad_() if tensor.requires_grad else plain
+    with torch._C.DisableTorchFunctionSubclass():
+        return tensor.as_subclass(torch.Tensor)
 
 
 def is_undefined(tensor: Any) -> bool:

@@ -11,11 +11,13 @@ from typing import Any
 
 import torch
 
+from bridge.exchange.torch_api import is_read_only_class
 from bridge.exchange.torch_state import (
     UNDEFINED,
     is_one_block,
     is_placeholder,
     is_undefined,
+    plain_of_read_only,
     why_not_subclass,
 )
 from bridge.see.tensor_memory import Block, TensorMemory, address_space, byte_range
@@ -34,15 +36,14 @@ _PARTS: dict[Any, tuple[str, ...]] = {
 
 def torch_memory(tensor: Any) -> TensorMemory:
     """Return the memory of a torch tensor."""
-    if hasattr(type(tensor), "_is_read_only"):  # see bridge.readonly_torch
-        memory = torch_memory(tensor._plain)
+    if is_read_only_class(type(tensor)):
+        memory = torch_memory(plain_of_read_only(tensor))
         memory.keep, memory.readonly = tensor, True
-        memory.chain[0].update(kind="bridge.ReadOnlyTensor", readonly=True)
+        memory.chain[0].update(kind=_kind(tensor), readonly=True)
         return memory
     memory = TensorMemory()
     memory.keep = tensor
-    kind = type(tensor)
-    link: dict[str, Any] = {"kind": f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"}
+    link: dict[str, Any] = {"kind": _kind(tensor)}
     memory.chain = [link]
     memory.owner = link["kind"]
     with torch._C.DisableTorchFunctionSubclass():
@@ -67,6 +68,12 @@ def torch_memory(tensor: Any) -> TensorMemory:
         if memory.note is None:
             _place(memory, tensor)
     return memory
+
+
+def _kind(tensor: Any) -> str:
+    """Return the class with the package that it is of."""
+    kind = type(tensor)
+    return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
 
 
 def torch_sizes(tensor: Any) -> tuple[int, ...] | None:

@@ -165,3 +165,24 @@ def test_the_gradient_of_integers_is_refused() -> None:
     x = jax.grad(lambda x: jax.numpy.sum(x) * 1.0, allow_int=True)(jax.numpy.arange(3))
     with pytest.raises(BufferError, match=r"float0.*numpy\.zeros"):
         bridge.from_dlpack(x)
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.utils.dlpack, "ReadOnlyTensorWrapper"), reason="torch 2.14 exports read-only"
+)
+def test_what_torch_exports_read_only_is_read_only() -> None:
+    t = torch.arange(3.0)
+    wrapped = torch.utils.dlpack.ReadOnlyTensorWrapper(t)
+    x = bridge.from_dlpack(wrapped)
+    assert x.data_ptr() == t.data_ptr()
+    with pytest.raises(RuntimeError, match="read-only"):
+        x.fill_(1)
+    assert not bridge.to_numpy(wrapped).flags.writeable and bridge.explain(wrapped).readonly
+    assert bridge.to_torch(wrapped) is bridge.to_torch(x) is wrapped
+    assert (x + 1).tolist() == [1, 2, 3] and not x.reshape(3, 1).numpy().flags.writeable
+    assert bridge.from_dlpack(wrapped, copy=True).fill_(7).tolist() == [7, 7, 7]
+    capsule = t.__dlpack__(max_version=(1, 0), read_only=True)
+    assert not bridge.from_dlpack(capsule).numpy().flags.writeable
+    with pytest.raises(BufferError, match="requires grad"):
+        bridge.from_dlpack(torch.utils.dlpack.ReadOnlyTensorWrapper(t.requires_grad_()))
+    assert t.tolist() == [0, 1, 2]

@@ -50,7 +50,7 @@ def _row(
     name: str, code: int, bits: int, buffer_format: str | None = None, lacks: str = ""
 ) -> ElementType:
     numpy = None if "numpy" in lacks else np.dtype(getattr(ml_dtypes, name, None) or name)
-    torch_type = None if "torch" in lacks else getattr(torch, name)
+    torch_type = None if "torch" in lacks else getattr(torch, name, None)  # None: torch is older
     return ElementType(name, code, bits, numpy, torch_type, buffer_format)
 
 
