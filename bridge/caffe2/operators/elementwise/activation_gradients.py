@@ -15,6 +15,8 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, require, shaped_like
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.elementwise import small_kernels
 from bridge.caffe2.operators.elementwise.activations import (
     GELU_CUBIC,
     GELU_SLOPE,
@@ -28,11 +30,16 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_relu_gradient = recordable(small_kernels.relu_gradient)
+_leaky_relu_gradient = recordable(small_kernels.leaky_relu_gradient)
+
 
 @operator("ReluGradient", inplace="1>0")
 def relu_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy where y > 0, else 0."""
     dy = shaped_like(dy, y)
+    if takes_kernels(y, dy):
+        return _relu_gradient(torch.empty_like(y) if out is None else out, y, dy, y.numel())
     zero = dy.new_zeros(())
     return torch.where(y > zero, dy, zero, out=out)
 
@@ -49,6 +56,9 @@ def relu_n_gradient(y: Tensor, dy: Tensor, *, n: float = 6.0, out: Out = None) -
 def leaky_relu_gradient(y: Tensor, dy: Tensor, *, alpha: float = 0.01, out: Out = None) -> Tensor:
     """dx = dy where y >= 0, else alpha * dy."""
     dy = shaped_like(dy, y)
+    if takes_kernels(y, dy):
+        made = torch.empty_like(y) if out is None else out
+        return _leaky_relu_gradient(made, y, dy, alpha, y.numel())
     return torch.where(y < y.new_zeros(()), dy * alpha, dy, out=out)
 
 

@@ -35,7 +35,10 @@ def prelu(x: Tensor, slope: Tensor, *, order: str = "NCHW", out: Out = None) -> 
     Raises EnforceNotMet: there is neither one slope nor one per channel.
     Follows PReluOp, caffe2/operators/prelu_op.cc, PyTorch 1.8.1.
     """
-    return torch.where(x > 0, x, x * _slopes(slope, x, order), out=out)
+    slopes = _slopes(slope, x, order)
+    if slope.numel() == 1 or image_order(order) == "NCHW":
+        return torch.prelu(x, slope.view(-1))
+    return torch.where(x > 0, x, x * slopes, out=out)
 
 
 @operator("PReluGradient")

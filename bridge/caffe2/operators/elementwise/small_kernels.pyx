@@ -11,6 +11,7 @@ win.
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+from bridge.caffe2.operators.base.cloned cimport cloned_void
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
 
@@ -21,6 +22,60 @@ def relu(x, y, int64_t n):
     cdef int64_t i
     for i in range(n):
         target[i] = 0 if source[i] < 0 else source[i]
+    return y
+
+
+cdef cloned_void where_positive(
+    float *dx, const float *y, const float *dy, int64_t n
+) noexcept nogil:
+    cdef float one
+    cdef int64_t i
+    for i in range(n):
+        one = dy[i]
+        dx[i] = one if y[i] > 0 else 0
+
+
+cdef cloned_void or_scaled(
+    float *dx, const float *y, const float *dy, float slope, int64_t n
+) noexcept nogil:
+    cdef float one = 1
+    cdef int64_t i
+    for i in range(n):
+        dx[i] = dy[i] * (one if y[i] >= 0 else slope)
+
+
+def relu_gradient(dx, y, dy, int64_t n):
+    """Set `dx` to dy where y is positive, else to 0; all have `n` elements."""
+    where_positive(floats_of(dx, n), floats_of(y, n), floats_of(dy, n), n)
+    return dx
+
+
+def leaky_relu_gradient(dx, y, dy, float slope, int64_t n):
+    """Set `dx` to dy where y is not negative, else to slope * dy; all have `n` elements."""
+    or_scaled(floats_of(dx, n), floats_of(y, n), floats_of(dy, n), slope, n)
+    return dx
+
+
+def weighted_sum(y, list xs, list weights, int64_t n):
+    """Set `y` to the sum of `xs`, of `n` elements each, times the `weights`, of one each.
+
+    It may be the first of `xs`.
+    """
+    cdef float *target = floats_of(y, n)
+    cdef const float *source = floats_of(xs[0], n)
+    cdef float factor = floats_of(weights[0], 1)[0]
+    cdef int64_t i
+    cdef Py_ssize_t k
+    for k in range(1, len(xs)):
+        floats_of(xs[k], n)
+        floats_of(weights[k], 1)
+    for i in range(n):
+        target[i] = source[i] * factor
+    for k in range(1, len(xs)):
+        source = floats_of(xs[k], n)
+        factor = floats_of(weights[k], 1)[0]
+        for i in range(n):
+            target[i] += source[i] * factor
     return y
 
 

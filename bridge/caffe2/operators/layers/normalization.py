@@ -48,11 +48,12 @@ def instance_norm(
     images = x.shape[:2]
     if not x.numel():
         return channels_last(torch.zeros_like(x), order), x.new_zeros(images), x.new_zeros(images)
-    # Each channel of each image is a channel of its own, of one image.
-    weight, offset = (one.reshape(1, -1).expand(images).reshape(-1) for one in (scale, bias))
-    rows = x.reshape(1, images.numel(), -1)
-    y, mean, rstd = torch.native_batch_norm(rows, weight, offset, None, None, True, 0.0, epsilon)
-    return channels_last(y.view(x.shape), order), mean.view(images), rstd.view(images)
+    # Each channel is a group of its own.
+    sizes = x.shape[0], x.shape[1], x.shape[2:].numel(), x.shape[1]
+    y, mean, rstd = torch.native_group_norm(
+        x.contiguous(), scale.view(-1), bias.view(-1), *sizes, epsilon
+    )
+    return channels_last(y, order), mean.detach(), rstd.detach()
 
 
 @operator("GroupNorm", outputs="1|3", gradient="GroupNormGradient g0 i0 i1 i2 o1 o2 > 0 1 2")

@@ -16,9 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
+__all__ = ["SHORT"]
 
-_SHORT = 16  # elements of a row; torch's kernel is slow for fewer
+SHORT = 16  # elements of a row; torch's kernel is slow for fewer
 
 
 @operator("Softmax", gradient="SoftmaxGradient o0 g0 > 0")
@@ -29,7 +29,7 @@ def softmax(x: Tensor, *, axis: int = 1, out: Out = None) -> Tensor:
     """
     axis = axis_from_front(axis, x.dim())
     rows = as_matrix(x, axis)
-    if takes_kernels(x) and 0 < rows.shape[1] < _SHORT:
+    if takes_kernels(x) and 0 < rows.shape[1] < SHORT:
         return _by_kernel(x, torch.empty_like(x) if out is None else out, *rows.shape)
     if out is None:
         return torch.softmax(rows, 1).view(x.shape)
@@ -44,6 +44,14 @@ def _by_kernel(x: Tensor, y: Tensor, rows: int, columns: int) -> Tensor:
     return y
 
 
+@recordable
+def _gradient_by_kernel(y: Tensor, dy: Tensor, dx: Tensor, rows: int, columns: int) -> Tensor:
+    n = rows * columns
+    addresses = address_of(y, n), address_of(dy, n), address_of(dx, n)
+    softmax_kernels.softmax_gradient(*addresses, rows, columns)
+    return dx
+
+
 @operator("SoftmaxGradient")
 def softmax_gradient(y: Tensor, dy: Tensor, *, axis: int = 1, out: Out = None) -> Tensor:
     """(Y, dY) -> dX = Y * (dY - sum(Y * dY) of the row)."""
@@ -51,10 +59,14 @@ def softmax_gradient(y: Tensor, dy: Tensor, *, axis: int = 1, out: Out = None) -
     axis = axis_from_front(axis, y.dim())
     rows = as_matrix(y, axis)
     drows = dy.view(rows.shape)
-    inner = (rows * drows).sum(1, keepdim=True)
+    if takes_kernels(y, dy) and 0 < rows.shape[1] < SHORT:
+        return _gradient_by_kernel(y, dy, torch.empty_like(y) if out is None else out, *rows.shape)
+    if y.requires_grad or dy.requires_grad or not rows.numel():
+        return (rows * (drows - (rows * drows).sum(1, keepdim=True))).view(y.shape)
+    back = torch._softmax_backward_data
     if out is None:
-        return (rows * (drows - inner)).view(y.shape)
-    torch.mul(rows, drows - inner, out=as_matrix(out, axis))
+        return back(drows, rows, 1, y.dtype).view(y.shape)
+    back(drows, rows, 1, y.dtype, grad_input=as_matrix(out, axis))
     return out
 
 

@@ -12,6 +12,17 @@ def take(
     wide: bool,
     wraps: bool,
 ) -> Tensor: ...
+def assign(
+    y: Tensor,
+    slices: Tensor,
+    indices: Tensor,
+    n: int,
+    rows: int,
+    width: int,
+    itemsize: int,
+    wide: bool,
+) -> Tensor: ...
+def one_hot(y: Tensor, indices: Tensor, n: int, size: int) -> Tensor: ...
 def repeat(y: Tensor, x: Tensor, rows: int, width: int) -> Tensor: ...
 def sum_rows(y: Tensor, x: Tensor, rows: int, width: int) -> Tensor: ...
 def add_weighted(

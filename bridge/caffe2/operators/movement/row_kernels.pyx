@@ -8,7 +8,7 @@ with `wide` int64, are checked before anything is written. The first operand is 
 """
 
 from libc.stdint cimport int32_t, int64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memmove, memset
 
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
@@ -49,6 +49,36 @@ def take(
         if row < 0:
             row += rows
         memcpy(target + i * size, source + row * size, size)
+    return y
+
+
+def assign(
+    y, slices, indices, int64_t n, int64_t rows, int64_t width, int64_t itemsize, bint wide,
+):
+    """Set the rows of `y` at `n` indices to `slices`, one after another."""
+    cdef char *target = <char *>floats_of(y, rows * width)
+    cdef const char *source = <const char *>floats_of(slices, n * width)
+    cdef const void *places = <const void *>floats_of(indices, n)
+    cdef int64_t i, size = width * itemsize
+    check(places, wide, n, 0, rows)
+    if size == 0:
+        return y
+    for i in range(n):
+        memmove(target + row_at(places, wide, i) * size, source + i * size, size)
+    return y
+
+
+def one_hot(y, indices, int64_t n, int64_t size):
+    """Set `y`, `n` rows of `size` float32, to 1 at the indices, int64, and to 0 elsewhere."""
+    cdef float *target = floats_of(y, n * size)
+    cdef const int64_t *places = <const int64_t *>floats_of(indices, n)
+    cdef int64_t i
+    check(places, True, n, 0, size)
+    if n * size == 0:
+        return y
+    memset(target, 0, n * size * sizeof(float))
+    for i in range(n):
+        target[i * size + places[i]] = 1
     return y
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_assign = recordable(row_kernels.assign)
 _add_weighted = recordable(row_kernels.add_weighted)
 
 
@@ -40,11 +41,16 @@ _add_weighted = recordable(row_kernels.add_weighted)
 def scatter_assign(data: Tensor, indices: Tensor, slices: Tensor, *, out: Out = None) -> Tensor:
     """Assign slices to the rows of the data at the indices, in place."""
     require(data.dim() > 0, "the data have at least one dimension", data)
-    places = row_indices(indices, data.shape[0])
-    n = places.shape[0]
+    n, rows = indices.numel(), data.shape[0]
     row = math.prod(data.shape[1:])
     require(slices.numel() == row * n, f"there are {n} rows of {row} elements", slices)
     target = data.clone() if out is None else out
+    if takes_kernels(data, slices, dtype=data.dtype) and takes_kernels(
+        indices, dtype=indices.dtype
+    ):
+        sizes = (n, rows, row, data.element_size())
+        return _assign(target, slices, indices, *sizes, indices.dtype is torch.int64)
+    places = row_indices(indices, rows)
     return target.index_put_((places,), slices.reshape(n, *data.shape[1:]))
 
 

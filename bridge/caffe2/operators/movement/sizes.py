@@ -27,19 +27,23 @@ def shape(x: Tensor, *, axes: list[int] | None = None, out: Out = None) -> Tenso
 
 
 @operator("Size", types=None, rearranges=(), gradient="none")
-def size(x: Tensor) -> Tensor:
+def size(x: Tensor, *, out: Out = None) -> Tensor:
     """The number of elements of X, int64 without dimensions."""
-    return torch.tensor(x.numel(), dtype=torch.int64, device=x.device)
+    return _number(x, x.numel(), torch.int64, out)
+
+
+def _number(x: Tensor, value: int, dtype: torch.dtype, out: Out) -> Tensor:
+    """Return a number without dimensions, where X is."""
+    return torch.full((), value, dtype=dtype, device=x.device) if out is None else out.fill_(value)
 
 
 @operator("IsEmpty", types=None, rearranges=(), gradient="undefined")
-def is_empty(x: Tensor) -> Tensor:
+def is_empty(x: Tensor, *, out: Out = None) -> Tensor:
     """Whether X has no elements."""
-    return torch.tensor(x.numel() == 0, dtype=torch.bool, device=x.device)
+    return _number(x, x.numel() == 0, torch.bool, out)
 
 
 @operator("HasElements", types=None, inputs="1-*", rearranges=(), gradient="undefined")
-def has_elements(*xs: Tensor) -> Tensor:
+def has_elements(*xs: Tensor, out: Out = None) -> Tensor:
     """Whether any input has elements."""
-    some = any(x.numel() > 0 for x in xs)
-    return torch.tensor(some, dtype=torch.bool, device=xs[0].device)
+    return _number(xs[0], any(x.numel() > 0 for x in xs), torch.bool, out)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["slice_bounds"]
 
-_FEW = 1 << 14  # elements; for more, torch takes as long
+_FEW = 1 << 20  # elements; for more, torch on several threads is faster
 
 _take = recordable(row_kernels.take)
 

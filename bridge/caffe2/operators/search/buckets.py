@@ -11,7 +11,9 @@ from torch import Tensor
 from bridge.c10.errors import EnforceIndexError
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, require
+from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
+from bridge.caffe2.operators.movement import row_kernels
 
 __all__: list[str] = []
 
@@ -77,6 +79,10 @@ def one_hot(indices: Tensor, index_size: Tensor) -> Tensor:
     """Rows of `index_size` elements with 1 at the index, else 0; float32."""
     require(indices.dim() == 1, "the indices have one dimension", indices)
     n = indices.shape[0]
+    if takes_kernels(indices, dtype=indices.dtype) and index_size.numel() == 1:
+        length = max(int(index_size), 0)
+        made = indices.new_empty((n, length), dtype=torch.float32)
+        return row_kernels.one_hot(made, indices, n, length)
     return _one_hot(indices, index_size, torch.arange(n, device=indices.device), n)
 
 

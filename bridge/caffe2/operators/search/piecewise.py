@@ -8,12 +8,18 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.search import piece_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
+
+_linear_pieces = recordable(piece_kernels.linear_pieces)
 
 
 @operator("StumpFunc", gradient="none")
@@ -54,50 +60,49 @@ def piecewise_linear_transform(
     slopes: list[float] | None = None,
     intercepts: list[float] | None = None,
     binary: bool = False,
+    out: Out = None,
 ) -> Tensor:
     """slope * x + intercept of the piece between `bounds` that x is in, per column.
 
     `bounds`, `slopes` and `intercepts` are arguments, or inputs 1 to 3. With `binary` there is one
     list, for the last column; the first one is 1 minus it.
     """
-    given = bounds_of, slopes_of, intercepts_of
-    lists = bounds or [], slopes or [], intercepts or []
-    require(all(lists) or not any(lists), "bounds, slopes and intercepts are set, or none of them")
-    if all(lists):
+    found: list[Any] = [bounds or [], slopes or [], intercepts or []]
+    require(all(found) or not any(found), "bounds, slopes and intercepts are set, or none of them")
+    if all(found):
         require(bounds_of is None, "the pieces are arguments or inputs, not both")
-        edges, factors, offsets = (x.new_tensor(one) for one in lists)
+        counts = [len(one) for one in found]
     else:
         require(intercepts_of is not None, "the pieces are arguments or inputs 1 to 3")
-        edges, factors, offsets = (one.reshape(-1) for one in given if one is not None)
-    groups = edges.shape[0] - factors.shape[0]
+        found = [bounds_of, slopes_of, intercepts_of]
+        counts = [one.numel() for one in found]
+    groups = counts[0] - counts[1]
     require(
-        factors.shape == offsets.shape
-        and groups > 0
-        and factors.shape[0] >= groups
-        and factors.shape[0] % groups == 0,
+        counts[1] == counts[2] and groups > 0 and counts[1] >= groups and counts[1] % groups == 0,
         "there is one slope and intercept between each two bounds",
-        edges,
-        factors,
-        offsets,
+        *counts,
     )
-    edges, factors, offsets = (one.view(groups, -1) for one in (edges, factors, offsets))
+    if binary:
+        require(groups == 1, "there is one list of pieces with binary", groups)
+        fits = x.dim() == 1 or (x.dim() == 2 and x.shape[1] in (1, 2))
+        require(fits, "X has one or two columns with binary", x)
+    else:
+        fits = x.dim() == 2 and x.shape[1] == groups
+        require(fits, f"X is a matrix with a column for each of {groups} lists of pieces", x)
+    if takes_kernels(x, *(one for one in found if type(one) is not list)):
+        made = torch.empty_like(x) if out is None else out
+        rows = x.shape[0]
+        columns = x.shape[1] if x.dim() == 2 else 1
+        return _linear_pieces(made, x, *found, rows, columns, counts[1] // groups, binary)
+    edges, factors, offsets = (
+        (x.new_tensor(one) if type(one) is list else one).reshape(groups, -1) for one in found
+    )
     if has_values(edges):
         require(not bool((edges.diff(dim=1) < 0).any()), "the bounds are sorted", edges.tolist())
     if binary:
-        require(groups == 1, "there is one list of pieces with binary", groups)
-        require(
-            x.dim() == 1 or (x.dim() == 2 and x.shape[1] in (1, 2)),
-            "X has one or two columns with binary",
-            x,
-        )
-        columns = x.reshape(x.shape[0], -1)
-        last = _column(columns[:, -1], edges[0], factors[0], offsets[0])
-        parts = [last] if columns.shape[1] == 1 else [1 - last, last]
+        columns_of = x.reshape(x.shape[0], -1)
+        last = _column(columns_of[:, -1], edges[0], factors[0], offsets[0])
+        parts = [last] if columns_of.shape[1] == 1 else [1 - last, last]
     else:
-        require(
-            x.dim() == 2 and x.shape[1] == groups,
-            f"X is a matrix with a column for each of {groups} lists of pieces",
-            x,
-        )
         parts = [_column(x[:, i], edges[i], factors[i], offsets[i]) for i in range(groups)]
     return torch.stack(parts, 1).reshape(x.shape)

@@ -8,7 +8,9 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import counts_of, segment_ids
+from bridge.caffe2.operators.segments import length_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +28,10 @@ def require_lengths(lengths: Tensor) -> None:
 def lengths_to_segment_ids(lengths: Tensor) -> Tensor:
     """[2, 0, 1] -> [0, 0, 2]."""
     require_lengths(lengths)
+    if takes_kernels(lengths, dtype=lengths.dtype):
+        segments = lengths.shape[0]
+        n = length_kernels.sum_of_lengths(lengths, segments)
+        return length_kernels.ids_by_lengths(lengths.new_empty(n), lengths, segments, n)
     return segment_ids(lengths).int()
 
 
@@ -71,12 +77,20 @@ def lengths_to_shape(lengths: Tensor, *, out: Out = None) -> Tensor:
 
 def _counts(ids: Tensor, data: Tensor | None) -> Tensor:
     """Return the number of rows of each segment; `data` have a row per segment."""
-    count = int(ids[-1]) + 1 if ids.numel() else 0
+    by_kernel = takes_kernels(ids, dtype=ids.dtype)
+    wide = ids.dtype is torch.int64
+    if by_kernel:
+        count = length_kernels.last_id(ids, ids.numel(), wide) + 1
+    else:
+        count = int(ids[-1]) + 1 if ids.numel() else 0
     n = count
     if data is not None:
         require(data.dim() >= 1, "input 1 has at least one dimension", data)
         n = data.shape[0]
         require(count <= n, f"input 1 has a row for each of {count} segments", data)
+    if by_kernel:
+        made = ids.new_empty(n, dtype=torch.int32)
+        return length_kernels.counts_of_ids(made, ids, ids.numel(), n, wide)
     if ids.numel():
         require(
             int(ids[0]) >= 0 and not bool((ids.diff() < 0).any()),

@@ -8,6 +8,8 @@ segment_reduction_op.h and reducer_functors.h in caffe2/operators, PyTorch 1.8.1
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -16,10 +18,18 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, counts_of, select_rows
+from bridge.caffe2.operators.segments import length_kernels
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
+
+_sums_by_ids = recordable(length_kernels.sums_by_ids)
 
 BY_IDS = {"segment_ids": INT32}
 BY_INDICES = {"indices": INTS, "segment_ids": INT32}
@@ -63,6 +73,16 @@ def _check_ids(rows: Tensor, ids: Tensor) -> None:
     require(ids.shape[0] == rows.shape[0], "there is one segment id per row", ids, rows)
 
 
+def _take_kernels(rows: Tensor, ids: Tensor) -> bool:
+    return takes_kernels(rows) and takes_kernels(ids, dtype=torch.int32)
+
+
+def _sum_by_kernel(rows: Tensor, ids: Tensor, segments: int, out: Out = None) -> Tensor:
+    n, *sizes = rows.shape
+    made = rows.new_empty((segments, *sizes)) if out is None else out
+    return _sums_by_ids(made, rows, ids, n, math.prod(sizes), segments)
+
+
 def _sorted(rows: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, int]:
     """Return the rows, their segments and the number of segments.
 
@@ -102,6 +122,10 @@ def _unsorted(rows: Tensor, ids: Tensor, n: int) -> tuple[Tensor, Tensor, int]:
 )
 def sorted_segment_sum(data: Tensor, segment_ids: Tensor) -> Tensor:
     """The sum of the rows of each segment."""
+    if _take_kernels(data, segment_ids):
+        _check_ids(data, segment_ids)
+        last = length_kernels.last_id_without_gaps(segment_ids, data.shape[0])
+        return _sum_by_kernel(data, segment_ids, last + 1)
     return _sum(*_sorted(data, segment_ids))
 
 
@@ -175,8 +199,13 @@ def sparse_sorted_segment_weighted_sum(
     types=BY_IDS,
     gradient="UnsortedSegmentSumGradient g0 i1 > 0",
 )
-def unsorted_segment_sum(data: Tensor, segment_ids: Tensor, *, num_segments: int = -1) -> Tensor:
+def unsorted_segment_sum(
+    data: Tensor, segment_ids: Tensor, *, num_segments: int = -1, out: Out = None
+) -> Tensor:
     """The sum of the rows of each of `num_segments`, by default the greatest id + 1."""
+    if num_segments >= 0 and _take_kernels(data, segment_ids):
+        _check_ids(data, segment_ids)
+        return _sum_by_kernel(data, segment_ids, num_segments, out)
     return _sum(*_unsorted(data, segment_ids, num_segments))
 
 

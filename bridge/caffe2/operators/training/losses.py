@@ -8,8 +8,10 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
+from bridge.caffe2.operators.training import loss_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ __all__: list[str] = []
 
 SMALLEST = 1e-20  # lower bound of probabilities before their logarithm
 
+_label_cross_entropy = recordable(loss_kernels.label_cross_entropy)
+
 
 def _rows(x: Tensor) -> Tensor:
     return as_matrix(x, 1) if x.dim() else x.view(1, 1)
@@ -27,9 +31,13 @@ def _rows(x: Tensor) -> Tensor:
 def _labelled(x: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
     """Return X as a matrix, and the labels of its rows as indices (N, 1)."""
     rows = _rows(x)
-    require(label.dim() in (1, 2), "the labels have one dimension", label)
-    require(label.numel() == rows.shape[0], "there is one label per row", label, x)
+    _require_labels(rows, label)
     return rows, label.view(-1, 1).long()
+
+
+def _require_labels(rows: Tensor, label: Tensor) -> None:
+    require(label.dim() in (1, 2), "the labels have one dimension", label)
+    require(label.numel() == rows.shape[0], "there is one label per row", label, rows)
 
 
 def _bounded(p: Tensor) -> Tensor:
@@ -49,6 +57,12 @@ def label_cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
     Raises EnforceNotMet: a label is out of range.
     Follows LabelCrossEntropyOp, caffe2/operators/cross_entropy_op.cc, PyTorch 1.8.1.
     """
+    rows = _rows(x)
+    if takes_kernels(rows) and takes_kernels(label, dtype=torch.int32):
+        _require_labels(rows, label)
+        n, width = rows.shape
+        made = x.new_empty(n) if out is None else out
+        return _label_cross_entropy(made, rows, label, n, width, SMALLEST)
     rows, at = _labelled(x, label)
     return torch.neg(_bounded(gathered("labels", rows, at).view(-1)).log(), out=out)
 

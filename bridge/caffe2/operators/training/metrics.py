@@ -10,6 +10,7 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, require
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.layers import distance_kernels
+from bridge.caffe2.operators.training import loss_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__: list[str] = []
 
 _FEW = 4096  # elements; for more, torch's wider vectors win
 
+_accuracy = recordable(loss_kernels.accuracy)
 _mean = recordable(distance_kernels.mean)
 _spread = recordable(distance_kernels.spread)
 
@@ -54,13 +56,15 @@ def _classified(x: Tensor, label: Tensor) -> None:
 
 
 @operator("Accuracy", types={"x": FLOAT, "label": INT32}, gradient="undefined")
-def accuracy(x: Tensor, label: Tensor, *, top_k: int = 1) -> Tensor:
+def accuracy(x: Tensor, label: Tensor, *, top_k: int = 1, out: Out = None) -> Tensor:
     """(predictions: (N, D), labels: (N) of int32) -> the fraction of labels in the top `k`.
 
     Of equal predictions the earlier ranks first.
     Follows AccuracyOp, caffe2/operators/accuracy_op.cc, PyTorch 1.8.1.
     """
     _classified(x, label)
+    if takes_kernels(x) and takes_kernels(label, dtype=torch.int32):
+        return _accuracy(x.new_empty(()) if out is None else out, x, label, *x.shape, top_k)
     index = label.view(-1, 1).long()
     own = gathered("labels", x, index)
     places = torch.arange(x.shape[1], device=x.device)

@@ -20,8 +20,11 @@ from bridge.caffe2.operators.base.checks import (
     require,
     require_range,
 )
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
+from bridge.caffe2.operators.layers.row_normalization import SHORT
+from bridge.caffe2.operators.training import loss_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +34,11 @@ __all__: list[str] = []
 
 _LABELS = (c10.int32, c10.float32)
 LEAST_LOG = math.log(1e-20)  # of the softmax, in losses
+
+_check_labels = recordable(loss_kernels.check_labels)
+_softmax_and_loss = recordable(loss_kernels.softmax_and_loss)
+_softmax_loss = recordable(loss_kernels.softmax_loss)
+_softmax_loss_gradient = recordable(loss_kernels.softmax_loss_gradient)
 
 
 def _share(total: Tensor, count: Tensor, scale: float) -> Tensor:
@@ -69,10 +77,20 @@ def _probabilities(label: Tensor, rows: Tensor) -> Tensor:
     return target
 
 
-def _classes(label: Tensor, rows: Tensor) -> Tensor:
-    """Return the labels as indices (N, 1), which are not checked."""
+def _require_labels(label: Tensor, rows: Tensor) -> None:
     require(label.dtype == torch.int32, "the labels are int32 without label_prob", label)
     require(label.numel() == rows.shape[0], "there is one label per row", label, rows)
+
+
+def _take_kernels(label: Tensor, x: Tensor, *others: Tensor | None) -> bool:
+    """Return whether kernels compute the loss or its gradient."""
+    floats = [one for one in others if one is not None]
+    return takes_kernels(x, *floats) and takes_kernels(label, dtype=torch.int32)
+
+
+def _classes(label: Tensor, rows: Tensor) -> Tensor:
+    """Return the labels as indices (N, 1), which are not checked."""
+    _require_labels(label, rows)
     return label.view(-1, 1).long()
 
 
@@ -100,6 +118,7 @@ def softmax_with_loss(
     label_prob: int = 0,
     average_by_batch_size: int = 0,
     order: str = "NCHW",
+    out: Out = None,
 ) -> tuple[Tensor, Tensor, None]:
     """(X: (N..., D...), labels, optionally weights: (N)) -> softmax of X, mean loss ().
 
@@ -113,6 +132,18 @@ def softmax_with_loss(
     rows = as_matrix(x, axis_from_front(axis, x.dim()))
     n = rows.shape[0]
     column = _row_weights(weight, rows)
+    if not label_prob and _take_kernels(label, x, weight):
+        _require_labels(label, rows)
+        p, loss = (torch.empty_like(x), x.new_empty(())) if out is None else out[:2]
+        sizes = (*rows.shape, scale, bool(average_by_batch_size))
+        if rows.shape[1] < SHORT:
+            return p, _softmax_and_loss(loss, p, x, label, weight, *sizes), None
+        _check_labels(label, *rows.shape)  # before P is written
+        odds = p.view(rows.shape)
+        torch._log_softmax(rows, 1, False, out=odds)
+        loss = _softmax_loss(loss, odds, label, weight, *sizes)
+        torch.exp(odds, out=odds)
+        return p, loss, None
     logs = torch.log_softmax(rows, 1)
     if label_prob:
         target = _probabilities(label, rows)
@@ -158,6 +189,11 @@ def softmax_with_loss_gradient(
     rows = as_matrix(p, axis_from_front(axis, p.dim()))
     require(dloss.numel() == 1, "the gradient of the loss has one element", dloss)
     column = _row_weights(weights, rows)
+    if not label_prob and _take_kernels(label, p, dloss, weights):
+        _require_labels(label, rows)
+        made = torch.empty_like(p) if out is None else out
+        how = (scale, bool(average_by_batch_size))
+        return _softmax_loss_gradient(made, p, label, weights, dloss, *rows.shape, *how)
     share = dloss.view(()) * _factor(weights, rows.shape[0], scale, average_by_batch_size)
     if label_prob:
         apart = rows - _probabilities(label, rows)

@@ -68,3 +68,24 @@ def test_other_numbers_of_elements_are_refused() -> None:
         small_kernels.relu(x, y, 3)
     with pytest.raises(EnforceNotMet, match="was to have 4 elements"):
         small_kernels.join(y, [x], 1, [4])
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 256])
+def test_gradients_of_activations(n) -> None:
+    y, dy = operands(n)
+    zero = torch.zeros(())
+    expected = torch.where(y > 0, dy, zero)
+    run = small_kernels.relu_gradient(torch.empty(n), y, dy, n)
+    torch.testing.assert_close(run, expected, rtol=0, atol=0, equal_nan=True)
+    expected = torch.where(y >= 0, dy, dy * 0.25)
+    small_kernels.leaky_relu_gradient(dy, y, dy, 0.25, n)  # in place
+    torch.testing.assert_close(dy, expected, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("n", [1, 7, 256])
+def test_weighted_sum(n) -> None:
+    xs = [torch.linspace(-1, i, n) for i in range(3)]
+    weights = [torch.tensor([one]) for one in (0.5, -2.0, 3.0)]
+    expected = xs[0] * 0.5 - xs[1] * 2 + xs[2] * 3
+    assert small_kernels.weighted_sum(xs[0], xs, weights, n) is xs[0]
+    torch.testing.assert_close(xs[0], expected)

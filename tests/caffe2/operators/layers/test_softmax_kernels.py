@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bridge.caffe2.operators.layers.softmax_kernels import softmax
+from bridge.caffe2.operators.layers.softmax_kernels import softmax, softmax_gradient
 
 
 @pytest.mark.parametrize("in_place", [False, True])
@@ -25,3 +25,11 @@ def test_softmax_of_infinities_and_nan_agrees_with_torch() -> None:
     y = torch.empty_like(x)
     softmax(x.data_ptr(), y.data_ptr(), *x.shape)
     torch.testing.assert_close(y, torch.softmax(x, 1), equal_nan=True)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (5, 10), (2, 33)])
+def test_gradient(shape) -> None:
+    y, dy = torch.rand(shape), torch.randn(shape)
+    dx = torch.empty(shape)
+    softmax_gradient(y.data_ptr(), dy.data_ptr(), dx.data_ptr(), *shape)
+    torch.testing.assert_close(dx, y * (dy - (y * dy).sum(1, keepdim=True)))

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+from torch import Tensor
+
+def linear_pieces(
+    y: Tensor,
+    x: Tensor,
+    bounds: list[float] | Tensor,
+    slopes: list[float] | Tensor,
+    intercepts: list[float] | Tensor,
+    rows: int,
+    columns: int,
+    pieces: int,
+    binary: bool,
+) -> Tensor: ...

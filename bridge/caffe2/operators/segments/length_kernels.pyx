@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Segments of rows by their lengths or ids, on the CPU, where torch has functions for parts only.
+
+Operands are row-major torch tensors; only their numbers of elements are checked. Lengths are int32,
+ids int32, or with `wide` int64; they are checked before anything is written. The first operand is
+set and returned.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcpy, memset
+
+from bridge.caffe2.operators.base.cloned cimport cloned_void
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+
+from bridge.c10.errors import EnforceIndexError, EnforceNotMet
+
+
+cdef inline int64_t id_at(const void *ids, bint wide, int64_t i) noexcept nogil:
+    return (<const int64_t *>ids)[i] if wide else (<const int32_t *>ids)[i]
+
+
+cdef list all_ids(const void *ids, bint wide, int64_t n):
+    return [id_at(ids, wide, i) for i in range(n)]
+
+
+def sum_of_lengths(lengths, int64_t segments):
+    """Return the sum of the lengths. Raises EnforceNotMet: one is negative."""
+    cdef const int32_t *counts = <const int32_t *>floats_of(lengths, segments)
+    cdef int64_t total = 0, s
+    for s in range(segments):
+        if counts[s] < 0:
+            given = [counts[i] for i in range(segments)]
+            raise EnforceNotMet(f"Lengths must not be negative: {given}.")
+        total += counts[s]
+    return total
+
+
+cdef const int32_t* lengths_of(object lengths, int64_t segments, int64_t n) except? NULL:
+    """Return the address of lengths. Raises EnforceNotMet: their sum is not `n`."""
+    total = sum_of_lengths(lengths, segments)
+    if total != n:
+        raise EnforceNotMet(
+            f"The lengths add up to {total}, but there are {n} rows.",
+            condition="the sum of lengths is the number of rows")
+    return <const int32_t *>floats_of(lengths, segments)
+
+
+def ids_by_lengths(y, lengths, int64_t segments, int64_t n):
+    """Set `y`, int32, to the segment of each of `n` rows: [2, 0, 1] -> [0, 0, 2]."""
+    cdef int32_t *target = <int32_t *>floats_of(y, n)
+    cdef const int32_t *counts = lengths_of(lengths, segments, n)
+    cdef int32_t s, _i
+    for s in range(<int32_t>segments):
+        for _i in range(counts[s]):
+            target[0] = s
+            target += 1
+    return y
+
+
+def places_by_lengths(y, lengths, int64_t segments, int64_t n):
+    """Set `y`, int32, to the place of each of `n` rows in its segment: [2, 0, 1] -> [0, 1, 0]."""
+    cdef int32_t *target = <int32_t *>floats_of(y, n)
+    cdef const int32_t *counts = lengths_of(lengths, segments, n)
+    cdef int64_t s
+    cdef int32_t i
+    for s in range(segments):
+        for i in range(counts[s]):
+            target[i] = i
+        target += counts[s]
+    return y
+
+
+def last_id(ids, int64_t n, bint wide):
+    """Return the last of `n` sorted ids, -1 if there is none.
+
+    Raises EnforceNotMet: they are not sorted, or the first one is negative.
+    """
+    cdef const void *given = <const void *>floats_of(ids, n)
+    cdef int64_t i, last = 0
+    for i in range(n):
+        if id_at(given, wide, i) < last:
+            raise EnforceNotMet(
+                "The operator requires that segment ids are sorted, and not negative; got "
+                f"{all_ids(given, wide, n)}.")
+        last = id_at(given, wide, i)
+    return last if n else -1
+
+
+def last_id_without_gaps(ids, int64_t n):
+    """Return the last of `n` ids, int32, which are 0, 1, 2, ..., each at least once; or -1.
+
+    Raises EnforceNotMet: they are not.
+    """
+    cdef const int32_t *given = <const int32_t *>floats_of(ids, n)
+    cdef int32_t last = 0
+    cdef bint fits = n == 0 or given[0] == 0
+    cdef int64_t i
+    for i in range(n):
+        fits &= given[i] == last or given[i] == last + 1
+        last = given[i]
+    if not fits:
+        raise EnforceNotMet(
+            "The operator requires that the segment ids begin with 0, are sorted and have no gaps; "
+            f"got {all_ids(given, False, n)}.")
+    return last if n else -1
+
+
+def counts_of_ids(y, ids, int64_t n, int64_t segments, bint wide):
+    """Set `y`, int32, to how often each of the sorted ids occurs."""
+    cdef int32_t *target = <int32_t *>floats_of(y, segments)
+    cdef const void *given = <const void *>floats_of(ids, n)
+    cdef int64_t i = 0, start, s
+    for s in range(segments):
+        start = i
+        while i < n and id_at(given, wide, i) == s:
+            i += 1
+        target[s] = <int32_t>(i - start)
+    return y
+
+
+cdef int check_ids(const void *ids, bint wide, int64_t n, int64_t segments) except -1:
+    """Raise EnforceNotMet, also an IndexError, unless ids are from 0 to below `segments`."""
+    cdef int64_t i
+    for i in range(n):
+        if id_at(ids, wide, i) < 0 or id_at(ids, wide, i) >= segments:
+            raise EnforceIndexError(
+                f"A segment id is out of range for {segments} segments: {all_ids(ids, wide, n)}.")
+    return 0
+
+
+cdef cloned_void add_row(float *target, const float *source, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        target[i] += source[i]
+
+
+def sums_by_ids(y, data, ids, int64_t n, int64_t width, int64_t segments):
+    """Set `y` (segments, width) to the sums of the rows of `data` (n, width) by their ids, int32.
+
+    Rows are added in their order.
+    """
+    cdef float *target = floats_of(y, segments * width)
+    cdef const float *source = floats_of(data, n * width)
+    cdef const int32_t *given = <const int32_t *>floats_of(ids, n)
+    cdef int64_t i
+    check_ids(given, False, n, segments)
+    if segments * width == 0:       # and maybe no memory: memset takes no NULL
+        return y
+    memset(target, 0, segments * width * sizeof(float))
+    for i in range(n):
+        add_row(target + given[i] * width, source + i * width, width)
+    return y
+
+
+cdef cloned_void raise_row(float *target, const float *source, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        target[i] = source[i] if source[i] > target[i] else target[i]
+
+
+def greatest_by_lengths(y, data, lengths, int64_t n, int64_t width, int64_t segments):
+    """Set `y` (segments, width) to the greatest elements of the rows of segments, 0 for no rows."""
+    cdef float *target = floats_of(y, segments * width)
+    cdef const float *source = floats_of(data, n * width)
+    cdef const int32_t *counts = lengths_of(lengths, segments, n)
+    cdef int64_t s, i
+    if segments * width == 0:
+        return y
+    for s in range(segments):
+        if counts[s] == 0:
+            memset(target, 0, width * sizeof(float))
+        else:
+            memcpy(target, source, width * sizeof(float))
+        for i in range(1, counts[s]):
+            raise_row(target, source + i * width, width)
+        source += counts[s] * width
+        target += width
+    return y

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Losses and measures of rows (n, d) of float32 by their labels, on the CPU, where torch has
+functions of their parts only.
+
+Operands are row-major torch tensors; only their numbers of elements are checked. Labels, int32, are
+checked before anything is written. The first operand is returned, and set but for checks.
+"""
+
+from libc.math cimport expf, logf
+from libc.stdint cimport int32_t, int64_t
+
+from bridge.caffe2.operators.base.cloned cimport cloned_void
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+
+from bridge.c10.errors import EnforceNotMet
+
+
+cdef const int32_t* labels_of(object labels, int64_t n, int64_t d) except? NULL:
+    """Return the address of `n` labels. Raises EnforceNotMet: one is not from 0 to below `d`."""
+    cdef const int32_t *found = <const int32_t *>floats_of(labels, n)
+    cdef int64_t i
+    for i in range(n):
+        if found[i] < 0 or found[i] >= d:
+            given = [found[k] for k in range(n)]
+            raise EnforceNotMet(
+                f"The operator requires that labels are from 0 to below {d}; got {given}.")
+    return found
+
+
+def check_labels(labels, int64_t n, int64_t d):
+    """Return `labels`. Raises EnforceNotMet: one of the `n` is not from 0 to below `d`."""
+    labels_of(labels, n, d)
+    return labels
+
+
+def accuracy(y, x, labels, int64_t n, int64_t d, int64_t top):
+    """Set `y` to the share of rows in which fewer than `top` elements rank before the label's.
+
+    Of equal elements the earlier ranks first.
+    """
+    cdef float *target = floats_of(y, 1)
+    cdef const float *row = floats_of(x, n * d)
+    cdef const int32_t *label = labels_of(labels, n, d)
+    cdef int64_t i, j, before, right = 0
+    cdef float own
+    for i in range(n):
+        own = row[label[i]]
+        before = 0
+        for j in range(d):
+            before += row[j] > own or (row[j] == own and j < label[i])
+            if before >= top:
+                break
+        right += before < top
+        row += d
+    target[0] = <float>right / <float>n
+    return y
+
+
+def label_cross_entropy(y, x, labels, int64_t n, int64_t d, float least):
+    """Set `y` to the negative logarithm of each row's element at its label, at least `least`."""
+    cdef float *target = floats_of(y, n)
+    cdef const float *source = floats_of(x, n * d)
+    cdef const int32_t *label = labels_of(labels, n, d)
+    cdef float own
+    cdef int64_t i
+    for i in range(n):
+        own = source[i * d + label[i]]
+        target[i] = -logf(least if own < least else own)
+    return y
+
+
+cdef float factor_of(
+    const float *weights, int64_t n, float scale, bint average_by_batch_size
+) noexcept:
+    """Return the factor of a sum of losses: `scale` over their number, or over their weights."""
+    cdef float total = 0
+    cdef int64_t i
+    if weights == NULL:
+        return scale / n if n else 0
+    for i in range(n):
+        total += weights[i]
+    if total == 0:
+        return 0
+    return scale / n if average_by_batch_size else scale / total
+
+
+def softmax_loss(
+    loss, logs, labels, weights, int64_t n, int64_t d, float scale, bint average_by_batch_size
+):
+    """Set `loss` to the negative mean of the logarithms of probabilities at the labels.
+
+    weights: (n), or None.
+    """
+    cdef float *target = floats_of(loss, 1)
+    cdef const float *source = floats_of(logs, n * d)
+    cdef const float *by = NULL if weights is None else floats_of(weights, n)
+    cdef const int32_t *label = labels_of(labels, n, d)
+    cdef double total = 0
+    cdef int64_t i
+    for i in range(n):
+        total -= source[i * d + label[i]] * (1 if by == NULL else by[i])
+    target[0] = <float>(total * factor_of(by, n, scale, average_by_batch_size))
+    return loss
+
+
+def softmax_and_loss(
+    loss, p, x, labels, weights, int64_t n, int64_t d, float scale, bint average_by_batch_size
+):
+    """Set `p` to the softmax of the rows of `x`, which are short, and `loss` as `softmax_loss`."""
+    cdef float *target = floats_of(loss, 1)
+    cdef const float *source = floats_of(x, n * d)
+    cdef float *odds = floats_of(p, n * d)
+    cdef const float *by = NULL if weights is None else floats_of(weights, n)
+    cdef const int32_t *label = labels_of(labels, n, d)
+    cdef double total = 0
+    cdef float largest, whole, share, log
+    cdef int64_t i, j
+    for i in range(n):
+        largest = source[0]
+        for j in range(1, d):
+            largest = source[j] if source[j] > largest else largest
+        log = source[label[i]] - largest        # of x, before p is written in its place
+        whole = 0
+        for j in range(d):
+            odds[j] = expf(source[j] - largest)
+            whole += odds[j]
+        share = 1 / whole
+        for j in range(d):
+            odds[j] *= share
+        total -= (log - logf(whole)) * (1 if by == NULL else by[i])
+        source += d
+        odds += d
+    target[0] = <float>(total * factor_of(by, n, scale, average_by_batch_size))
+    return loss
+
+
+cdef cloned_void scale_row(
+    float *target, const float *source, float factor, int64_t n
+) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        target[i] = source[i] * factor
+
+
+def softmax_loss_gradient(
+    dx, p, labels, weights, dloss, int64_t n, int64_t d, float scale, bint average_by_batch_size,
+):
+    """Set `dx` to (p - 1 at the label, p elsewhere) times the factor of the loss, and `dloss`."""
+    cdef float *target = floats_of(dx, n * d)
+    cdef const float *source = floats_of(p, n * d)
+    cdef const float *by = NULL if weights is None else floats_of(weights, n)
+    cdef const int32_t *label = labels_of(labels, n, d)
+    cdef float share = floats_of(dloss, 1)[0] * factor_of(by, n, scale, average_by_batch_size)
+    cdef float factor, own
+    cdef int64_t i
+    for i in range(n):
+        factor = share if by == NULL else by[i] * share
+        own = (source[i * d + label[i]] - 1) * factor
+        scale_row(target + i * d, source + i * d, factor, d)
+        target[i * d + label[i]] = own
+    return dx
