@@ -29,7 +29,7 @@ _MAX_NESTED = 32
 
 
 class _Running(threading.local):
-    """The exporters that run in this thread, the outermost first, and what each exports."""
+    """The exporters that run in this thread, the outermost first, each with its tensor."""
 
     def __init__(self) -> None:
         self.exports: list[tuple[Adapter, TensorImpl]] = []

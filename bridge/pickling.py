@@ -25,7 +25,7 @@ __all__ = ["REBUILDERS", "reduced"]
 
 
 def reduced(tensor: Any, protocol: int) -> tuple[Any, ...]:
-    """Return what ``__reduce_ex__`` of a tensor returns.
+    """Return the result of a tensor's ``__reduce_ex__``.
 
     For ``torch.save`` it is a torch tensor, so that the file has a storage once for all that share
     it. Otherwise host memory is one buffer, out of band if the pickler supports it: shared then,
@@ -65,7 +65,7 @@ def _parts(tensor: Any, protocol: int) -> tuple[Any, ...]:
 
 
 def _is_torch_save() -> bool:
-    """Return whether the pickler is that of ``torch.save``, which writes storages once."""
+    """Return whether the pickler belongs to ``torch.save``, which writes storages once."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__") == "torch.serialization":

@@ -108,7 +108,7 @@ def _attribute(x: Any, name: str) -> Any:
     """Return an attribute of an object of any library; None if it has none or fails."""
     try:
         return getattr(x, name, None)
-    except Exception:  # noqa: BLE001  a closed file, a placeholder: its own door says what is wrong
+    except Exception:  # noqa: BLE001  a closed file, a placeholder: its own door names the fault
         return None
 
 

@@ -7,7 +7,7 @@ torch has no such tensors. `ReadOnlyTensor` is one for torch's functions, with t
   tensor of the memory. An operation whose schema says that it writes the tensor is refused before
   it runs; all others compute with the plain tensor. A result that has its memory is again a
   ReadOnlyTensor, every other result is plain.
-- What torch's C++ code reads from the object itself is a second storage of the same memory, which
+- The storage that torch's C++ code reads from the object is a second one of the same memory, which
   torch has been told not to give out for writing. So ``y.data = x`` and ``y.set_(storage)`` make
   no tensor that can be written, and code that only has the object cannot take its address.
 
@@ -38,7 +38,7 @@ _protect = getattr(torch._C, "_set_throw_on_mutable_data_ptr", None)
 
 
 def guarded(tensor: torch.Tensor) -> ReadOnlyTensor:
-    """Return a ReadOnlyTensor of the memory of a plain tensor, which nobody else may write by."""
+    """Return a ReadOnlyTensor of the memory of a plain tensor, which no other code may write by."""
     return tensor if isinstance(tensor, ReadOnlyTensor) else ReadOnlyTensor(tensor)
 
 
@@ -49,7 +49,7 @@ def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
 def _error(given: Any) -> EnforceNotMet:
     """Return the error of an operation that would write a ReadOnlyTensor or its storage.
 
-    torch.compile runs what raises a TypeError about an argument outside of the graph.
+    torch.compile runs a call that raises a TypeError about an argument outside of the graph.
     """
     if isinstance(given, ReadOnlyTensor) and type(given._plain) is not torch.Tensor:
         return EnforceTypeError("The memory of this argument is read-only.", "Tensor")
@@ -57,7 +57,7 @@ def _error(given: Any) -> EnforceNotMet:
 
 
 class ReadOnlyTensor(torch.Tensor):
-    """A torch tensor on memory that is read-only: what would write it raises EnforceNotMet.
+    """A torch tensor on memory that is read-only: calls that would write it raise EnforceNotMet.
 
     Views are read-only too, results are plain tensors, and so are copies by ``copy.deepcopy`` and
     pickle. ``numpy()`` is a read-only array.
@@ -117,7 +117,7 @@ class ReadOnlyTensor(torch.Tensor):
     ) -> ReadOnlyTensor:
         return ReadOnlyTensor(inner["_plain"])
 
-    # What reads the memory without an operation.
+    # Calls that read the memory without an operation.
 
     @property
     def data(self) -> torch.Tensor:
@@ -232,7 +232,7 @@ class ReadOnlyTensor(torch.Tensor):
 
 
 class ReadOnlyStorage(torch.UntypedStorage):
-    """The storage of a ReadOnlyTensor, for reading; what would write it raises EnforceNotMet."""
+    """The storage of a ReadOnlyTensor, for reading; writes raise EnforceNotMet."""
 
     _plain: torch.UntypedStorage
 
@@ -272,8 +272,8 @@ _WRITING = frozenset(
 )
 _OF_THE_CLASS = ("untyped", "from_buffer", "from_file")
 
-# (methods refuse what an operation would refuse as well: those without an operation, and arguments
-# that do not fit)
+# (methods refuse calls that an operation would refuse as well: those without an operation, and
+# arguments that do not fit)
 for _name in dir(torch.Tensor):
     if _is_writing(_name) and _name != "requires_grad_":
         setattr(ReadOnlyTensor, _name, _refuse)

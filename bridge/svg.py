@@ -34,7 +34,7 @@ def clipped(text: str, width: float, size: float) -> str:
 def _escaped(text: str) -> str:
     from html import escape
 
-    # What XML does not allow, even escaped.
+    # Characters that XML does not allow, even escaped.
     return escape("".join(one if one >= " " else "?" for one in text))
 
 
@@ -81,7 +81,7 @@ class Drawing:
         bold: bool = False,
         mono: bool = False,
     ) -> None:
-        """Write a text on the line `y`; `anchor`: what `x` is of it, "start", "middle" or "end"."""
+        """Write a text on the line `y`; `anchor`: its point at `x`, "start", "middle" or "end"."""
         weight = ' font-weight="600"' if bold else ""
         self._parts.append(
             f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{fill}" '

@@ -4,8 +4,8 @@
 >>> from bridge.typing import DeviceLike, TypeLike
 >>> def ones(sizes: tuple[int, ...], T: TypeLike = "float32", D: DeviceLike = "cpu") -> None: ...
 
-An alias covers what a type checker can know; an invalid device or element type is detected when it
-is used. Importing this module loads no framework.
+An alias covers the facts that a type checker can know; an invalid device or element type is
+detected when it is used. Importing this module loads no framework.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class SupportsDLPack(Protocol):
 
 
 class SupportsArrayInterface(Protocol):
-    """Host memory that NumPy's array interface describes, such as that of NumPy's scalars."""
+    """Host memory that NumPy's array interface describes, such as NumPy's scalars."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class SupportsDevice(Protocol):
 
     @property
     def index(self) -> Any:
-        """The number of the device among those of its kind."""
+        """The number of the device among the devices of its kind."""
         ...
 
 
@@ -150,17 +150,17 @@ SupportsMemory: TypeAlias = (
     "SupportsArrayInterface | SupportsCudaArrayInterface | SupportsArrow | SupportsArrowStream"
 )
 
-# What `bridge.from_dlpack` takes: anything that has a tensor's memory. An object of a library that
-# has no such protocol, and that was registered by `bridge.register`, needs a `typing.cast`.
+# The arguments of `bridge.from_dlpack`: anything that has a tensor's memory. An object of a library
+# that has no such protocol, and that was registered by `bridge.register`, needs a `typing.cast`.
 TensorLike: TypeAlias = "SupportsDLPack | CapsuleType | BufferLike | SupportsMemory"
 
-# What `bridge.asarray` takes: the same, and numbers, strings and nested lists.
+# The arguments of `bridge.asarray`: the same, and numbers, strings and nested lists.
 ArrayLike: TypeAlias = "TensorLike | complex | str | Sequence[Any]"
 
 # The other side of an operator of at.Tensor.
 Operand: TypeAlias = "complex | SupportsDLPack | SupportsArrayInterface"
 
-# What goes between the brackets of an at.Tensor.
+# The index between the brackets of an at.Tensor.
 IndexLike: TypeAlias = (
     "SupportsIndex | slice[Any, Any, Any] | EllipsisType | Sequence[Any] | SupportsDLPack | None"
 )

@@ -60,7 +60,7 @@ class _Counted:
 
 
 def exchanged(producer: Any, consumer: Any) -> dict[str, Any]:
-    """Return what came of passing tensors from a producer to a consumer, in a forked process.
+    """Return the outcome of passing tensors from a producer to a consumer, in a forked process.
 
     producer, consumer: their parts by name, or the reason why there are none.
     """
@@ -77,7 +77,7 @@ def exchanged(producer: Any, consumer: Any) -> dict[str, Any]:
 
 
 def _exchange(producer: Any, consumer: Any) -> dict[str, Any]:
-    """Exchange a tensor once for each order of release; return what was seen."""
+    """Exchange a tensor once for each order of release; return the observations."""
     wanted = np.arange(12, dtype="f4").reshape(3, 4)
     found: dict[str, Any] = {"outcome": "ok", "values": None, "bytes_before": 0, "bytes_after": 0}
     found |= {"deleters": None, "seen": ""}

@@ -71,7 +71,7 @@ def _work(function: Callable[[], Any], reading: int, writing: int) -> None:
         _limit_memory()
         sys.setswitchinterval(0.005)
         warnings.simplefilter("ignore")
-        gc.freeze()  # what was there before need not be looked through at each collection
+        gc.freeze()  # older objects need not be looked through at each collection
         data = json.dumps(function()).encode() + b"\n"
         while data:
             data = data[os.write(writing, data) :]
@@ -94,7 +94,7 @@ def _limit_memory() -> None:
 
 
 def _answer(child: int, reading: int, limit: float) -> bytes | None:
-    """Return what the child wrote until it ended or its line was complete; None: it hangs."""
+    """Return the text of the child until it ended or its line was complete; None: it hangs."""
     answer = b""
     start = grown = time.monotonic()
     computed = 0.0
@@ -136,7 +136,7 @@ def _work_of(child: int) -> tuple[float, bool]:
 
 
 def _kill(child: int) -> None:
-    """Kill a child and what it started."""
+    """Kill a child and the processes that it started."""
     for kill in (os.killpg, os.kill):
         try:
             kill(child, signal.SIGKILL)

@@ -8,7 +8,7 @@ from importlib import metadata
 
 __all__ = ["LIBRARIES", "installed", "module_of", "setup_of", "version_of"]
 
-# A library's module, and its lines: imports first, then what each part returns.
+# A library's module, and its lines: imports first, then the result of each part.
 _NUMPY = "import numpy as np"
 LIBRARIES: dict[str, tuple[str, str, str | None, str | None, str | None]] = {
     # name: (module, imports, make(array), from_dlpack(x, **kwargs), to_numpy(tensor))

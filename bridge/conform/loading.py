@@ -25,7 +25,7 @@ _WARM = 60.0  # seconds for the first use
 
 
 def loaded(name: str) -> dict[str, Callable[..., Any]]:
-    """Return the parts of a library by name. Raises what its import raises."""
+    """Return the parts of a library by name. Raises the error of its import."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     warnings.simplefilter("ignore")
     known: dict[str, Any] = {}

@@ -19,8 +19,8 @@ def check_pairs(names: Sequence[str]) -> list[dict[str, Any]]:
 
     Returns for each pair ``producer``, ``consumer``, ``outcome``, ``values`` (whether they are
     right), ``bytes_before`` and ``bytes_after`` (of the tensors' memory in use, before and after),
-    ``deleters`` (how often the deleter of an export was called) and ``seen``; None for what could
-    not be measured.
+    ``deleters`` (how often the deleter of an export was called) and ``seen``; None for facts that
+    could not be measured.
     """
     pairs = [[producer, consumer] for producer in names for consumer in names]
     try:

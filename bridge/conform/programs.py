@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that shows a broken rule: the case, with what it needs of the kit, and no more."""
+"""The program that shows a broken rule: the case, with its parts of the kit, and no more."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WIDTH = 92
 
 
 class _Plain(ast.NodeTransformer):
-    """Takes out what a program does not need: docstrings, annotations, helpers that skip a case."""
+    """Takes out lines that a program spares: docstrings, annotations, helpers that skip a case."""
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
@@ -77,7 +77,7 @@ def _without_docstring(node: Any) -> Any:
 
 @functools.cache
 def definitions() -> dict[str, ast.stmt]:
-    """Return what the kit and the cases define, by name, in an order in which it can be run."""
+    """Return the definitions of kit and cases, by name, in an order in which it can be run."""
     found: dict[str, ast.stmt] = {}
     for module in _KIT:
         for node in ast.parse(inspect.getsource(module)).body:
@@ -134,7 +134,7 @@ def _trimmed(node: ast.stmt, attributes: set[str]) -> ast.stmt:
 
 
 def program_of(rule: Rule, case: Callable[..., None], setup: str) -> str:
-    """Return a program that ends with what is broken, without the bridge.
+    """Return a program that ends with the broken rule, without the bridge.
 
     setup: the lines that define the subject's parts.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of the rules: results, and the report of a subject."""
+"""Results of the rules, and the report of a subject."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ BROKEN = ("broken", "crash", "hang")
 
 
 class Result:
-    """What came of one rule.
+    """The result of one rule.
 
     rule: the `Rule`, which is a str, its id. outcome: ``"ok"``, ``"broken"``, ``"crash"``,
-    ``"hang"`` or ``"n/a"``. seen: what was seen, or the reason of ``"n/a"``; empty if ok. program:
-    Python code that shows a broken rule without the bridge, else None.
+    ``"hang"`` or ``"n/a"``. seen: the observation, or the reason of ``"n/a"``; empty if ok.
+    program: Python code that shows a broken rule without the bridge, else None.
     """
 
     __slots__ = ("outcome", "program", "rule", "seen")

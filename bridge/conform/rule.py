@@ -29,11 +29,11 @@ FROM_DLPACK = _STANDARD + "from_dlpack"
 
 
 class Rule(str):
-    """A rule: its id, as a string, with what else is known of it as attributes.
+    """A rule: its id, as a string, with its other properties as attributes.
 
     id: words with dashes, the first of which is the role. text: the sentence of the specification.
     source: its document and section. role: ``"producer"`` or ``"consumer"``. level: ``"must"``, or
-    ``"should"`` for what the document only recommends.
+    ``"should"`` where the document only recommends.
     """
 
     __slots__ = ("id", "level", "role", "source", "text")

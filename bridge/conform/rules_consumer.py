@@ -115,7 +115,7 @@ CONSUMER_RULES = rows(
     ("consumer-byte-offset-small", MUST, _TENSOR + ", byte_offset", "The byte_offset field should be used to point to the beginning of the data: in bytes, whatever the type, and together with strides."),
     ("consumer-alignment", SHOULD, _TENSOR + ", data", "It is recommended to not rely on the data pointer being correctly aligned (alignment to 256 bytes)."),
     ("consumer-alignment-odd", MUST, _TENSOR + ", data", "It is recommended to not rely on the data pointer being correctly aligned: data that is not aligned to its elements is read, or refused."),
-    # what no producer may write
+    # structures that no producer may write
     ("consumer-malformed-overflow", MUST, _TENSOR + ", data", "size_t size = 1; size *= t->shape[i]: a shape whose product overflows has no memory, and is refused."),
     ("consumer-malformed-bytes-overflow", MUST, _TENSOR + ", data", "size *= (t->dtype.bits * t->dtype.lanes + 7) / 8: a size whose bytes overflow has no memory, and is refused."),
     ("consumer-malformed-negative-size", MUST, _TENSOR + ", shape", "The shape of the tensor: a negative size has no meaning, and is refused."),

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["run_rules"]
 
 _HANGS = 3  # after which the rest of a role is not tried
-_LONGEST = 600  # characters of what was seen
+_LONGEST = 600  # characters of an observation
 
 
 def run_rules(
     rules: Iterable[Rule], parts: dict[str, Any], setup: str, given: dict[str, Any]
 ) -> list[Result]:
-    """Return what came of each rule.
+    """Return the result of each rule.
 
     parts: the subject's functions by name. setup: the lines of a program that define them, in which
     the names of `given` are known.
@@ -55,7 +55,7 @@ def run_rules(
 
 
 def _called(case: Callable[..., None], arguments: dict[str, Any]) -> list[str]:
-    """Return the outcome of a case in this process and what was seen."""
+    """Return the outcome of a case in this process and the observation."""
     try:
         case(**arguments)
     except Skip as skipped:
@@ -84,7 +84,7 @@ def _shows(program: str, given: dict[str, Any]) -> bool:
             exec(compile(program, "<program>", "exec"), {"__name__": "__main__", **given})
         except SystemExit as exit_:
             return exit_.code not in (None, 0)
-        except BaseException:  # noqa: BLE001  what the subject raised is what it shows
+        except BaseException:  # noqa: BLE001  the error of the subject is the observation
             return True
         return False
 

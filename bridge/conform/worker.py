@@ -27,7 +27,7 @@ __all__ = ["main"]
 
 
 def main(descriptor: int, request: dict[str, Any]) -> None:
-    """Do what is asked, and write the answer."""
+    """Do the task, and write the answer."""
     answer = _pairs(request["pairs"]) if "pairs" in request else _library(request)
     with open(descriptor, "w", encoding="utf-8") as pipe:
         json.dump(answer, pipe)

@@ -15,9 +15,9 @@ __all__ = ["Call", "Results", "Static", "is_result"]
 
 
 class Call:
-    """The arguments of one call: a structure, what is no tensor, and the place of each tensor.
+    """The arguments of one call: a structure, the other leaves, and the place of each tensor.
 
-    tensors: those of the caller, each once. libraries: of each. places: for each leaf the index of
+    tensors: the caller's, each once. libraries: of each. places: for each leaf the index of
     its tensor, or -1.
     """
 
@@ -100,7 +100,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 class Results:
-    """What a function returned: a structure, what is no tensor, and the place of each tensor."""
+    """The results of a function: a structure, the other leaves, and the place of each tensor."""
 
     __slots__ = ("leaves", "places", "structure")
 
@@ -113,7 +113,7 @@ class Results:
     def of(
         cls, result: Any, is_tensor: Callable[[Any], bool] | None = None
     ) -> tuple[Results, list[Any]]:
-        """Return what `result` is beside its tensors, and these, each once."""
+        """Return the structure of `result` without its tensors, and these, each once."""
         leaves, structure = flatten(result)
         is_tensor = is_tensor or is_result
         tensors: list[Any] = []

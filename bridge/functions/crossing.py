@@ -16,7 +16,7 @@ _IMMUTABLE = ("jax", "tensorflow")
 
 
 def arrive(inside: Any, call: Call, recorded: str = "") -> list[Any]:
-    """Return the tensors of the call as those of the library inside.
+    """Return the tensors of the call as tensors of the library inside.
 
     `recorded`: the library that notices if a tensor of its own changes before the backward pass;
     what else may change is copied. "": there is no backward pass.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What running a function gives, and what is kept of it for the backward pass."""
+"""The outcome of a run of a function, and the record of it for the backward pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         def pull_recorded(self, cotangents: list[Any]) -> tuple[list[Any], Node]:
             """Return all gradients, and their own node.
 
-            Its inputs are those of this node, and then the cotangents that are not None.
+            Its inputs are the inputs of this node, and then the cotangents that are not None.
             """
 
 
@@ -34,7 +34,7 @@ __all__ = ["Outcome", "Spec"]
 class Outcome(NamedTuple):
     """A run of a function.
 
-    results: what it returned, without the tensors. tensors: these, of the library inside. node:
+    results: its results, without the tensors. tensors: these, of the library inside. node:
     None if nothing was recorded. gradients: for each tensor whether it has one.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a traced forward pass keeps for its backward pass, and the token that says which it is.
+"""Records of traced forward passes for their backward passes, and the token that names each.
 
 A graph carries arrays only. So the forward pass returns a token with its results: bytes that begin
 with a number, by which the backward pass finds the `Node`. Where a framework keeps the token's
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Records"]
 
-# Nodes that were never used, as of forward passes whose gradient nobody takes.
+# Nodes that were never used, as of forward passes whose gradient is never taken.
 MOST = 1024
 _NUMBER = 8
 _ALIGNMENT = 64
@@ -58,7 +58,7 @@ class Records:
         return token
 
     def keep(self, node: Node, state: bytes) -> Any:
-        """Return a token of which only the bytes will last. `state`: that of random numbers."""
+        """Return a token of which only the bytes will last. `state`: of random numbers."""
         number = next(_numbers)
         with self._lock:
             self._kept[number] = node

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The containers of a tree as a value of their own: compared, hashed, and filled with leaves.
 
-`bridge.trees` knows containers and how to make them. Here is what a cache needs: a structure that
+`bridge.trees` knows containers and how to make them. A cache needs this: a structure that
 is equal for two calls of the same form and that keeps no tensor alive.
 """
 
@@ -48,7 +48,7 @@ class _Kind:
     def without_leaves(self) -> _Kind:
         """Return the same, made of a container without the leaves."""
         rebuild = self.node.rebuild
-        if not self.context:  # what is registered is made without the container itself
+        if not self.context:  # registered nodes are made without the container itself
             made = node_of(rebuild([None] * len(self.keys)))
             rebuild = rebuild if made is None else made.rebuild
         bare: _Kind = object.__new__(_Kind)
@@ -58,7 +58,7 @@ class _Kind:
 
 
 def _context(x: Any) -> Any:
-    """Return what a registered container has beside its children: static fields and the like."""
+    """Return the static fields and the like that a registered container has beside its children."""
     found = []
     torch_nodes = getattr(sys.modules.get("torch.utils._pytree"), "SUPPORTED_NODES", {})
     if type(x) in torch_nodes:
@@ -74,7 +74,7 @@ def _context(x: Any) -> Any:
 
 
 class Structure:
-    """The containers of a tree, without its leaves. Equal and hashed by what it is made of."""
+    """The containers of a tree, without its leaves. Equal and hashed by its parts."""
 
     __slots__ = ("node",)
 
@@ -92,7 +92,7 @@ class Structure:
         return _built(self.node, iter(leaves))
 
     def without_leaves(self) -> Structure:
-        """Return the structure without what may keep leaves alive."""
+        """Return the structure without the parts that may keep leaves alive."""
         return Structure(_bare(self.node))
 
 

@@ -33,9 +33,9 @@ on_change(_known.clear)
 
 
 def library_of(x: Any) -> str:
-    """Return the name of the library that `x` is a tensor of; "" if it is no tensor.
+    """Return the name of the library that `x` is a tensor of; "" if it is not a tensor.
 
-    Numbers, strings, buffers and NumPy's scalars are no tensors.
+    Numbers, strings, buffers and NumPy's scalars are not tensors.
     """
     cls = type(x)
     name = _known.get(cls)

@@ -52,7 +52,7 @@ class Operation:
 class Forward(Operation):
     """The function. Its inputs are the tensors with the numbers `symbols`; others are fixed.
 
-    results: what it returns beside tensors, once it was run or outlined.
+    results: its results beside tensors, once it was run or outlined.
     """
 
     def __init__(self, inside: Any, call: Call, symbols: list[int], fixed: dict[int, Any]) -> None:
@@ -77,7 +77,7 @@ class Forward(Operation):
         key: Any = (self.call.static(), tuple(inputs), tuple(self.symbols))
         try:
             found = outlines.get(key)
-        except TypeError:  # an argument that is no tensor cannot be hashed
+        except TypeError:  # an argument that is not a tensor cannot be hashed
             found = key = None
         if found is None:
             found = self.inside.outline(self.call, self._tensors(inputs))
@@ -91,7 +91,7 @@ class Forward(Operation):
         return list(specs)
 
     def _check(self, results: Results, tensors: list[Any]) -> None:
-        """Keep what was returned, which in a graph must be as it was outlined."""
+        """Keep the results, which in a graph must be as they were outlined."""
         if not self._outlined:
             self.results = results
             return

@@ -74,7 +74,7 @@ typedef struct {
     PyObject *memory;
 } bridge_tensor;
 
-/* Called once with its context when nobody needs the memory any more, in any thread. */
+/* Called once with its context when the memory is no longer needed, in any thread. */
 typedef void (*bridge_deleter)(void *context);
 
 /* The functions of the package; call those below instead. New ones are added at the end. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other packages have to be told, so that their own functions take the bridge's tensors.
+"""Registrations with other packages, so that their own functions take the bridge's tensors.
 
 Each module here tells one package, by the means that it offers for that, when it is imported; none
 is imported for it.

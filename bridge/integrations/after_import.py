@@ -20,7 +20,7 @@ class _Finder:
     """Stands first in ``sys.meta_path``, lets the others find modules, and notes their execution.
 
     The loaders that they return stay as they are, but for `exec_module` of the one object that
-    loads the module; so tools that look at ``module.__loader__`` see what they know.
+    loads the module; so tools that look at ``module.__loader__`` see a loader that they know.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return what the next finder that knows the module returns; None for other modules."""
+        """Return the spec of the next finder that knows the module; None for other modules."""
         if name not in self.waiting:
             return None
         for finder in sys.meta_path:
@@ -56,7 +56,7 @@ class _Finder:
             return  # a loader without attributes of its own, as of frozen modules
 
     def imported(self, name: str) -> None:
-        """Call what waits for the module `name`."""
+        """Call the functions that wait for the module `name`."""
         callback = self.waiting.pop(name, None)
         if not self.waiting and self in sys.meta_path:
             sys.meta_path.remove(self)

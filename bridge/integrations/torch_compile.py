@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inside ``torch.compile``: what the functions of `bridge` become.
+"""The functions of `bridge` inside ``torch.compile``.
 
 Compiled functions cannot be traced; torch.compile takes these, which do the same with torch's
 tensors, in their place. In a graph, `from_dlpack(t)` is a torch.Tensor over the memory of `t`, of
@@ -33,7 +33,7 @@ __all__ = ["TracedTensor", "register"]
 
 
 class TracedTensor(torch.Tensor):
-    """What `from_dlpack` of a torch tensor is in one graph: the tensor, with at.Tensor's methods.
+    """The result of `from_dlpack` of a torch tensor in one graph: it, with at.Tensor's methods.
 
     `dtype` and `device` are torch's here, which torch's functions in the graph ask for.
     """
@@ -67,7 +67,7 @@ class TracedTensor(torch.Tensor):
 
 
 class _LeavingTensor(TracedTensor):
-    """What `from_dlpack` of a torch tensor is in a graph that may be broken.
+    """The result of `from_dlpack` of a torch tensor in a graph that may be broken.
 
     Whatever at.Tensor has and torch.Tensor has not, or otherwise, breaks the graph.
     """
@@ -99,7 +99,7 @@ def _property(name: str) -> property:
     return property(attribute)
 
 
-# What both classes have, and what means something else in at.Tensor.
+# Names that both classes have and that mean something else in at.Tensor.
 _OTHERWISE = ("device", "dtype", "itemsize", "nbytes", "size", "storage", "to")
 
 
@@ -214,7 +214,7 @@ def _asarray(x: Any, *, dtype: Any = None, device: Any = None, copy: bool | None
 
 
 def _outside_of_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what calls a function outside of the graph."""
+    """Return a function that calls another one outside of the graph."""
 
     def call(*arguments: Any, **keywords: Any) -> Any:
         return _outside(function, *arguments, **keywords)
@@ -224,7 +224,7 @@ def _outside_of_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
 
 # torch 2.7
 _HAS_REASONS = "reason" in inspect.signature(torch.compiler.disable).parameters
-# What the functions of `bridge` consist of.
+# The parts of the functions of `bridge`.
 _NOT_TRACED = (
     *("bridge.c10", "bridge.exchange", "bridge.libraries", "bridge.see"),
     # read-only tensors, which refuse to be written
@@ -315,7 +315,7 @@ def _answer_for_the_class() -> None:
 def _refuse_strangers() -> None:
     """Have an array stay out of a graph that a tensor of the same memory goes into.
 
-    The graph would not know that they share it, and reorder what is read and what is written.
+    The graph would not know that they share it, and reorder reads and writes.
     """
     from torch._dynamo.exc import Unsupported
     from torch._dynamo.variables.builder import VariableBuilder

@@ -28,7 +28,7 @@ def register() -> None:
             Caffe2Tensor,
             *pickling.REBUILDERS,
             *type_meta.REBUILDERS,
-            # what checkpoints have beside tensors
+            # classes that checkpoints have beside tensors
             as_device,
             DeviceType,
             ArrayRef,

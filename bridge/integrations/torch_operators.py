@@ -8,7 +8,7 @@ operator is registered when it is first asked for, by its declaration at that ti
 it consists of, so gradients, export and compilation need nothing else.
 
 Those that PyTorch 1.8.1 had take its parameters, in their order, so TorchScript files that call
-them run; see `torch_listed`. Those of them that are classes run on blobs, without gradients.
+them run; see `torch_listed`. Operators that are classes run on blobs, without gradients.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _schema(declaration: Declaration, arguments: dict[str, tuple[str, Any]]) -> 
 
 
 class _Implementation:
-    """Calls the function of an operator, as torch calls one; that of the latest declaration."""
+    """Calls the function of an operator, as torch calls one, by the latest declaration."""
 
     def __init__(self, name: str, arguments: dict[str, tuple[str, Any]]) -> None:
         self._name = name

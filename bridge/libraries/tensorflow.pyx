@@ -99,7 +99,7 @@ cdef object _from_capsule_in_context(object capsule):
     global _last_context, _handle
     if _context is None:
         return _from_capsule(capsule)
-    now = _module.get("_context")       # what context() returns, in less time
+    now = _module.get("_context")       # the result of context(), in less time
     if now is None or now is not _last_context:
         now = _context()
         now.ensure_initialized()
@@ -165,7 +165,7 @@ def _value(variable):
 
 
 def _special(x, copy):
-    """Import what DLPack cannot: narrow numbers by NumPy, strings as a copy. Refuse the rest."""
+    """Import types that DLPack lacks: narrow numbers by NumPy, strings as a copy; refuse others."""
     dtype = x.dtype
     if dtype == tf.string:
         strings = x.numpy()

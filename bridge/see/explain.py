@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `bridge.explain` returns: who owns the memory of a tensor, or of several."""
+"""The result of `bridge.explain`: who owns the memory of a tensor, or of several."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class Explanations:
         return self._found[index]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return ``{"tensors": [...]}``, with what `Explanation.to_dict` returns for each."""
+        """Return ``{"tensors": [...]}``, with the result of `Explanation.to_dict` for each."""
         return {"tensors": [one.to_dict() for one in self._found]}
 
     def svg(self) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Buffer = tuple[str, int, int]
 
     class Explanation(Protocol):
-        """What is drawn of a tensor; see bridge.see.explain."""
+        """The parts of a tensor that are drawn; see bridge.see.explain."""
 
         device: str | None
         dtype: str | None
@@ -187,7 +187,7 @@ def _draw_block(
 
 
 def _label(drawing: Drawing, one: Explanation, i: int, y: float) -> None:
-    """Write what a tensor is, left of its bytes."""
+    """Write the description of a tensor left of its bytes."""
     colour = _COLOURS[i % len(_COLOURS)]
     kind = str(one.chain[0]["kind"]) if one.chain else "tensor"
     drawing.rect(_MARGIN, y + 6, 8, 8, colour)

@@ -75,7 +75,7 @@ def _imported(x: Any) -> TensorImpl:
 
 
 def _described(x: Any, kind: str, refusal: BufferError | None) -> TensorMemory:
-    """Return what a tensor reports of itself, if its memory is not accessible."""
+    """Return sizes, type and device that a tensor reports, if its memory is not accessible."""
     memory = TensorMemory()
     if refusal is None:
         memory.note = f"A {kind} of {x.dtype.name} has no plain memory."
@@ -103,7 +103,7 @@ def _described(x: Any, kind: str, refusal: BufferError | None) -> TensorMemory:
 
 
 def _describe_copy(memory: TensorMemory, x: Any) -> None:
-    """Set what is known of the copies that `x` hands out: sizes, type and device."""
+    """Set sizes, type and device of the copies that `x` hands out, as far as they are known."""
     try:
         impl = import_tensor(x, None, None)
     except (BufferError, TypeError):

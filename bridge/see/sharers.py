@@ -105,7 +105,7 @@ def _blob_names() -> dict[int, str]:
 def _relation(
     impl: TensorImpl | None, storage: Storage | None, memory: TensorMemory, other: TensorImpl
 ) -> str | None:
-    """Return what a TensorImpl has in common with the memory; None if nothing."""
+    """Return which part a TensorImpl shares with the memory; None if there is none."""
     if other is impl:
         return "the same TensorImpl"
     others = _storage_of(other)

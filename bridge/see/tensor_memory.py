@@ -121,10 +121,10 @@ class TensorMemory:
     """The memory of one tensor.
 
     Unknown attributes are None. `strides` are in bytes, or in elements while there is no element
-    type. `address` is that of the first element; `note` explains why it is None. `blocks` is all
-    the memory: several blocks for a sparse tensor. `unknown`: there is more memory, whose place is
-    not known. `buffer` is the buffer with the elements, as (address space, first byte, byte after
-    the last). `chain` has a dict for each object from the tensor to the owner of the memory.
+    type. `address` is the address of the first element; `note` explains why it is None. `blocks` is
+    all the memory: several blocks for a sparse tensor. `unknown`: there is more memory, whose place
+    is not known. `buffer` is the buffer with the elements, as (address space, first byte, byte
+    after the last). `chain` has a dict for each object from the tensor to the owner of the memory.
     """
 
     __slots__ = (

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["class_name", "type_name"]
 
-# Classes whose public name is not that of the module that defines them.
+# Classes whose public name is not in the module that defines them.
 _NAMES = {
     "jaxlib._jax.ArrayImpl": "jax.Array",
     "jaxlib.xla_extension.ArrayImpl": "jax.Array",

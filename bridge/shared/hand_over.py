@@ -5,10 +5,10 @@ A process that is being started gets a descriptor, by multiprocessing's own mean
 given stays, whatever its parent does.
 
 Everything else is a message in a queue or a pipe. It says which descriptor of the sender to open,
-``/proc/PID/fd/N``, and nobody else has to do anything: no thread, and a sender that is stopped will
-do. Until the message has arrived the sender holds the segment. Whoever receives it says so in the
-sender's receipts, a small memfd with a place for each message on its way; the sender looks there
-when it sends again, and when garbage is collected.
+``/proc/PID/fd/N``, and no other process has to do anything: no thread, and a sender that is stopped
+will do. Until the message has arrived the sender holds the segment. Whoever receives it says so in
+the sender's receipts, a small memfd with a place for each message on its way; the sender looks
+there when it sends again, and when garbage is collected.
 """
 
 from __future__ import annotations

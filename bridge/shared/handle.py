@@ -80,7 +80,7 @@ class Shared:
         home: str,
         name: str | None,
     ) -> Shared:
-        """Return a handle. description: what the value is, if it is not all of the segment."""
+        """Return a handle. description: the value, if it is not all of the segment."""
         self = cls.__new__(cls)
         self._segment = segment
         self._token = token
@@ -101,9 +101,9 @@ class Shared:
         `spec`: ``(dims, T)``, sizes and an element type, or a tree of such pairs. A pair is one if
         its first item is an int or a sequence of ints. `name`, `writable`: as in `bridge.share`.
 
-        Raises TypeError: no pair in `spec`. BufferError: a type whose elements are no plain memory.
-        EnforceNotMet, also a ValueError: negative sizes. MemoryError: no room. FileExistsError: the
-        name is in use.
+        Raises TypeError: no pair in `spec`. BufferError: a type whose elements are not plain
+        memory. EnforceNotMet, also a ValueError: negative sizes. MemoryError: no room.
+        FileExistsError: the name is in use.
 
         >>> import bridge
         >>> shared = bridge.Shared.empty({"w": ((2, 2), "float32"), "b": (2, "int8")})
@@ -200,14 +200,14 @@ def share(x: Any, *, name: str | None = None, writable: bool = False) -> Shared:
 
     `x`: a tensor of any library in host memory, or a tree of them: dicts, lists, tuples, named
     tuples, dataclasses, and what is registered as a node with torch or JAX. What is no tensor in a
-    tree is pickled along. Elements are copied once. What lies in a segment already, wholly in one,
+    tree is pickled along. Elements are copied once. A value wholly in one segment,
     is shared again without a copy if `writable` is what that segment has.
 
     `name`: for `attach`; ASCII letters, digits, ``.``, ``_`` and ``-``. It is given back when the
     handle is closed or deleted, or the process ends. `writable`: every process may write; otherwise
     only this one and its forked children may, and the kernel sees to it.
 
-    The memory is freed when the last process has let go of its last tensor, view and handle.
+    The memory is freed when the last process has dropped its last tensor, view and handle.
 
     Raises TypeError: no tensor in `x`. BufferError: memory of a device, strings or objects, a
     tensor that requires grad, and what else `from_dlpack` refuses; the message names the leaf.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of a segment: a safetensors file that also says what its tensors are to the bridge.
+"""The file of a segment: a safetensors file that also describes its tensors for the bridge.
 
 The header of safetensors is padded so that the data begins at a multiple of 64. The first tensor,
 ``.pad0``, is the description that `attach` reads, so that it need not parse JSON: a head (`_HEAD`),
@@ -80,7 +80,7 @@ class Leaf:
 
 
 class Description:
-    """What a value on a segment is made of: rows of tensors, their types, and the tree."""
+    """The parts of a value on a segment: rows of tensors, their types, and the tree."""
 
     __slots__ = ("table", "tree", "types")
 
@@ -140,7 +140,7 @@ def _skeleton_of_one(
 
 
 def _skeleton(leaves: Sequence[Leaf], tree: bytes, writable: bool) -> tuple[Plan, bytes, bytes]:
-    """Return a Plan without token, what precedes the digest, and what follows the token."""
+    """Return a Plan without token, the text before the digest, and the text after the token."""
     types: list[TypeMeta] = []
     for leaf in leaves:
         if leaf.dtype not in types:
@@ -206,7 +206,7 @@ def _header(entries: list[_Entry]) -> bytes:
 
 
 def _quoted(key: str) -> str:
-    # (half of a surrogate pair is no text for other readers)
+    # (half of a surrogate pair is not text for other readers)
     return dumps(key.encode("utf-8", "backslashreplace").decode())
 
 

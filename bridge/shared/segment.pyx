@@ -4,7 +4,7 @@
 
 Note: What the kernel keeps
 ---------------------------
-A segment is sealed: nobody can change its size (F_SEAL_SHRINK, F_SEAL_GROW), or the seals
+A segment is sealed: no process can change its size (F_SEAL_SHRINK, F_SEAL_GROW), or the seals
 (F_SEAL_SEAL). One that is not shared as writable has F_SEAL_FUTURE_WRITE, too: the mapping that its
 maker has by then stays writable, and no other one can be made so. The memory is freed with the last
 mapping and the last descriptor of it, in whatever process, however that process ends.
@@ -550,7 +550,7 @@ def open_segment(path, file=None, bint of_anyone=False):
     file: the numbers that it must have. of_anyone: another user may own it.
 
     Raises FileNotFoundError: nothing is there, or another file. PermissionError: it is another
-    user's. BufferError: it is no sealed memfd. OSError: no descriptor is left.
+    user's. BufferError: it is not a sealed memfd. OSError: no descriptor is left.
     """
     cdef stat_t status, again
     cdef bytes name = os.fsencode(path)

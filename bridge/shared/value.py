@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a tensor or a tree to what a segment holds of it, and back."""
+"""From a tensor or a tree to its bytes in a segment, and back."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_TENSORS = (str, bytes, int, float, complex, type(None), type)
 
 
 class Source:
-    """What is to be in a segment: some leaves of a tree, which have numbers, and the tree."""
+    """The contents of a segment to be made: some leaves of a tree, by number, and the tree."""
 
     def __init__(self, value: Any) -> None:
         self.leaves: list[Leaf] = []
@@ -46,7 +46,7 @@ class Source:
         self._taken = {"__metadata__"}
 
     def plan(self, writable: bool) -> Plan:
-        """Return what the segment will be."""
+        """Return the contents of the segment."""
         if self.alone:
             (leaf,) = self.leaves
             return plan_one(leaf.dtype, leaf.sizes, writable)
@@ -189,7 +189,7 @@ class Specs(Source):
     def __init__(self, spec: Any) -> None:
         """Read pairs of sizes and a type, and trees of them.
 
-        Raises TypeError: there is no pair. BufferError: a type that is no plain memory.
+        Raises TypeError: there is no pair. BufferError: a type that is not plain memory.
         """
         super().__init__(_marked(spec))
         if isinstance(self.value, _Spec):

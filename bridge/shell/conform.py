@@ -86,7 +86,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _print(report: Report) -> None:
-    """Print the table of a library, then what is broken."""
+    """Print the table of a library, then the broken rules."""
     from bridge.shell.tables import print_table
 
     print(f"{report.name} {report.version or ''}".rstrip())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `bridge doctor` finds out: frameworks, their versions and faults, and the conversions."""
+"""The findings of `bridge doctor`: frameworks, their versions and faults, and the conversions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["diagnose"]
 
 Task = tuple[str, ...]
-# What is always there, and the framework that is compiled into the bridge.
+# The parts that are always there, and the framework that is compiled into the bridge.
 _OWN = ("at", "caffe2")
 _LAST_LINES = 300  # characters of a crashed child's stderr that are shown
 
@@ -101,7 +101,7 @@ def _version(name: str) -> str | None:
 def _outcomes(
     names: Sequence[str], timeout: float
 ) -> tuple[dict[str, Outcome], dict[tuple[str, str], Outcome]]:
-    """Return what came of each import and, of those that can be imported, of each conversion.
+    """Return the outcome of each import and, between the imported frameworks, of each conversion.
 
     One child does all of it, unless it crashes or hangs: then another one does the rest.
     """
@@ -129,10 +129,10 @@ def _outcomes(
 
 
 def _run_child(tasks: Sequence[Task], timeout: float) -> Iterator[tuple[Task, dict[str, Any]]]:
-    """Yield each task that a child has done and what came of it; the last may have ended it."""
+    """Yield each task that a child has done and its outcome; the last may have ended the child."""
     reading, writing = os.pipe()
     command = [sys.executable, "-m", probe.__name__, str(writing), json.dumps(tasks)]
-    # Frameworks print what they like; what a crash leaves on stderr may be the reason.
+    # Frameworks print freely; the text that a crash leaves on stderr may be the reason.
     with (
         subprocess.Popen(
             command,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``bridge doctor``: the frameworks that are installed, and what each conversion does here.
+"""``bridge doctor``: the frameworks that are installed, and how each conversion goes here.
 
 Frameworks are imported in a child process (`bridge.shell.probe`). One that crashes it, or does not
 return in time, is a row of the table; the child is started again without it.

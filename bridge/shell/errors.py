@@ -48,7 +48,7 @@ def _shown(text: str) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """Return what to tell the user of an error, in one line.
+    """Return the text of an error for the user, in one line.
 
     The text alone if it was written for users, else with the name of the class.
 

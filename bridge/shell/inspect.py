@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``bridge caffe2 inspect``: what is in a net, a checkpoint or a predictor export."""
+"""``bridge caffe2 inspect``: the contents of a net, a checkpoint or a predictor export."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _describe(path: str) -> dict[str, Any]:
-    """Return what is in a file as plain Python objects, fit for JSON."""
+    """Return the contents of a file as plain Python objects, fit for JSON."""
     from bridge.caffe2.conversion.checkpoints import open_entries
     from bridge.caffe2.conversion.file_kinds import NET, kind_of_file
     from bridge.caffe2.conversion.net_source import read_net

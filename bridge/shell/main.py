@@ -95,7 +95,7 @@ def _add_debug(parser: argparse.ArgumentParser) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments specify; return the exit status.
 
-    arguments: by default those of the process. Errors are one line on stderr.
+    arguments: by default the arguments of the process. Errors are one line on stderr.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         if debug:
             raise
-        # What is left in the buffer has no reader: flushing it at exit would fail again.
+        # The rest in the buffer has no reader: flushing it at exit would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except UsageError as error:
@@ -138,7 +138,7 @@ class _Closed(io.TextIOBase):
         raise OSError(errno.EBADF, "the output is closed")
 
 
-# What Python sets for the standard streams by itself.
+# The error handlers that Python sets for the standard streams by itself.
 _ERRORS = ("strict", "surrogateescape", "backslashreplace")
 
 

@@ -2,9 +2,9 @@
 """The child of ``bridge doctor``: imports frameworks and converts between them, and may crash.
 
 ``python -m bridge.shell.probe DESCRIPTOR TASKS``: TASKS is JSON, a list of ``["import", name]`` and
-``["convert", source, target]``; conversions of what could not be imported are left out. Before each
-task and after it a line of JSON is written to DESCRIPTOR, so that the parent knows what a crash was
-the end of.
+``["convert", source, target]``; conversions of frameworks that could not be imported are left out.
+Before each task and after it a line of JSON is written to DESCRIPTOR, so that the parent knows in
+which task a crash was the end of.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _source(name: str) -> Any:
 
 
 def _convert(source: str, target: str) -> dict[str, Any]:
-    """Convert a tensor, compare values and addresses; return how, the seconds, and what is wrong.
+    """Convert a tensor, compare values and addresses; return how, the seconds, and the fault.
 
     The time is the shortest of some conversions after the first.
     """
@@ -88,7 +88,7 @@ def _reason(error: BaseException) -> str:
 
 
 def main(descriptor: int, tasks: list[list[str]]) -> None:
-    """Do the tasks, and write what came of each to a file descriptor."""
+    """Do the tasks, and write the outcome of each to a file descriptor."""
     with os.fdopen(descriptor, "w", encoding="utf-8") as out:
         failed: set[str] = set()
         for task in tasks:

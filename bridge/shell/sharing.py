@@ -11,7 +11,7 @@ __all__ = ["shared_memory"]
 
 
 def shared_memory() -> dict[str, Any]:
-    """Return what came of sharing a tensor and attaching it by its name, by JSON's types.
+    """Return the outcome of sharing a tensor and attaching it by its name, by JSON's types.
 
     ``{"result": "ok" | "error", "reason": None | text}``. Nothing is left behind.
     """

@@ -69,7 +69,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str =
     _print_plain(head, rows, numbers)
 
 
-# What a cell begins with, and how it is shown.
+# The first words of a cell, and their style.
 _STYLES = {"shared": "green", "copied": "yellow", "error:": "bold red", "broken:": "bold red"}
 
 

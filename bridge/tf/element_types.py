@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TensorFlow's element types: per type its number and the TensorProto field of its values.
 
-The numbers are those of types.proto and tensor.proto, TensorFlow 2.21.
+The numbers follow types.proto and tensor.proto, TensorFlow 2.21.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Row(NamedTuple):
     `number`: the type's DataType. `field`: the field number of its values. `coding`: how that field
     stores them, as "varint", "fixed" (floats of 4 or 8 bytes), "bytes" (one byte per element) or
     "strings". `stored`: the NumPy type with the bits of one stored number. `low`, `high`: for
-    varints the range of valid values, where it is narrower than that of the field.
+    varints the range of valid values, where it is narrower than the range of the field.
     """
 
     name: str

@@ -2,7 +2,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Parse TensorFlow's TensorProto and TensorShapeProto without copying the values.
 
-Field numbers are those of tensor.proto and tensor_shape.proto, TensorFlow 2.21. Parsing follows
+Field numbers follow tensor.proto and tensor_shape.proto, TensorFlow 2.21. Parsing follows
 protobuf (`bridge.wire.field_decoding`): fields in any order, repeated ones packed or not; the last
 value of a singular field counts, repeated fields and messages are merged, unknown fields are
 skipped.

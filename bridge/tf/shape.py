@@ -112,7 +112,7 @@ class TensorShape:
         )
 
     def concatenate(self, other: Any) -> TensorShape:
-        """Return the dimensions of this shape followed by those of `other`.
+        """Return the dimensions of this shape followed by the dimensions of `other`.
 
         The rank is unknown if either is.
         """

@@ -31,7 +31,7 @@ class Dim(NamedTuple):
 class TensorShapeProto(bytes):
     """The bytes of a TensorShapeProto, with the attributes of the message.
 
-    They equal those of TensorFlow's ``tf.TensorShape(...).as_proto().SerializeToString()``.
+    They equal the bytes of TensorFlow's ``tf.TensorShape(...).as_proto().SerializeToString()``.
     Iteration yields the sizes, so that TensorFlow's ``tf.TensorShape`` accepts one.
 
     >>> from bridge import tf

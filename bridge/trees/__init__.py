@@ -8,7 +8,7 @@ registration wins over a class's being a dataclass or derived from dict. Everyth
 ``UserDict``, ``deque`` and ``SimpleNamespace`` too, and a dataclass or a subclass of dict, list or
 tuple that has a door to a tensor's memory (such as ``__dlpack__``) and is not registered.
 
-What other parts of the bridge use::
+Functions for other parts of the bridge::
 
     flat = flatten(tree)
     flat.leaves  # list of Leaf, in the order of the tree
@@ -25,7 +25,7 @@ One object is one leaf: a leaf that occurs again is listed once, under its first
 strings and None are listed wherever they occur. A container that contains itself is a ValueError,
 more than 1,000 of them in each other are a RecursionError.
 `rebuild` makes new containers and changes none. It may be called with any values, also several
-times, as long as nobody changes the tree. `at(path, error)` is an error with the path of the leaf.
+times, as long as the tree does not change. `at(path, error)` is an error with the path of the leaf.
 """
 
 from __future__ import annotations

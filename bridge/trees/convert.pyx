@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3
-"""Conversion of all leaves of a tree: what a tensor becomes alone, each leaf becomes here.
+"""Conversion of all leaves of a tree, each as a tensor alone is converted.
 
 All or nothing: leaves that are used up by their conversion, DLPack capsules, come last, and an
 audit records the conversions when all have succeeded.
@@ -79,12 +79,12 @@ def _converted(_Converting visitor, tree):
 
 def convert_tree(tree, str name, str call, str target, copy, bint writable, bint readonly,
                  export=None):
-    """Return a tree of the same containers whose tensors are those of the library `name`.
+    """Return a tree of the same containers whose tensors are tensors of the library `name`.
 
-    `call`, `target`: the public function and what it returns, for audits. `export`: used in place
-    of the library's conversion; ``export(x, copy)``.
+    `call`, `target`: the public function and the class of its result, for audits. `export`: used in
+    place of the library's conversion; ``export(x, copy)``.
 
-    Raises what the conversion of a leaf raises, with the path of the leaf. ValueError: an unknown
+    Raises the error of the conversion of a leaf, with the path of the leaf. ValueError: an unknown
     name, or a container that contains itself.
     """
     cdef _Converting visitor = _Converting()

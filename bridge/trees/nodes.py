@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is a container, what is in it, and how a container of the same kind is made.
+"""Containers, their contents, and how a container of the same kind is made.
 
 Exact dicts, lists and tuples are in `bridge.trees.walk`; all others are here.
 """
@@ -25,7 +25,7 @@ __all__ = ["Node", "is_always_single", "is_single", "is_tensor", "is_tree", "kee
 # Values that are leaves of no library. They occur anywhere, so that being the same object says
 # nothing.
 SCALARS = (int, float, complex, str, bytes, type(None), type)
-# What has memory of its own and stays as it is inside a tree; alone it is a tensor.
+# Classes with memory of their own that stay as they are inside a tree; alone they are tensors.
 BUFFERS = (bytearray, memoryview, array)
 # Registered as nodes by torch itself, in some versions.
 _LEAVES = (UserDict, deque, SimpleNamespace, *SCALARS, *BUFFERS)
@@ -184,7 +184,7 @@ def _jax_node(x: Any) -> Node:
 
 
 def _key(entry: Any) -> Any:
-    """Return what a key object of torch or JAX holds: a key, an index or a name."""
+    """Return the key, index or name in a key object of torch or JAX."""
     for name in ("key", "idx", "name"):
         if hasattr(entry, name):
             return getattr(entry, name)
@@ -285,7 +285,7 @@ def _blank(x: Any) -> Any:
 
 
 def _copy_state(x: Any, new: Any, items: dict[Any, tuple[Any, Any]] | None = None) -> None:
-    """Give `new` the attributes of `x`; an attribute that mirrors an item, that of the new item."""
+    """Give `new` the attributes of `x`; an attribute that mirrors an item gets the new item."""
     state = getattr(x, "__dict__", None)
     if state is x:
         new.__dict__ = new

@@ -2,7 +2,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """One walk through a tree that makes a new one: for conversions, and to list and replace leaves.
 
-An object that occurs again is not visited again: what was made of it the first time is used. The
+An object that occurs again is not visited again: its first result is used. The
 table of objects is one of addresses, whose objects it keeps; the path is a chain of frames on the
 stack, which costs nothing until somebody asks for it.
 """
@@ -53,7 +53,7 @@ cdef dict _KINDS = {
 
 
 cdef class Visitor:
-    """Walks through a tree, calls a method for each leaf, and makes a tree of what it returns."""
+    """Walks through a tree, calls a method for each leaf, and makes a tree of the results."""
 
     def __cinit__(self):
         self.entries = NULL
@@ -76,19 +76,19 @@ cdef class Visitor:
             PyMem_Free(entries)
 
     cdef object leaf(self, object x):
-        """Return what stands for a leaf with a tensor's memory; called once for each object."""
+        """Return the substitute for a leaf with a tensor's memory; called once for each object."""
         raise NotImplementedError
 
     cdef object scalar(self, object x):
-        """Return what stands for a number, a string, bytes, or None; called where it occurs."""
+        """Return the substitute for a number, a string, bytes, or None; called where it occurs."""
         return x
 
     cdef object kept(self, object x):
-        """Return what stands for another leaf that stays; called once for each object."""
+        """Return the substitute for another leaf that stays; called once for each object."""
         return x
 
     cdef object visit(self, object x):
-        """Return what stands for any part of the tree."""
+        """Return the substitute for any part of the tree."""
         cdef PyTypeObject* cls = Py_TYPE(x)
         if cls == self.last:
             return self._leaf_once(x)
@@ -215,7 +215,7 @@ cdef class Visitor:
         cdef PyObject* value
         frame.outer, frame.kind = self.top, KEY
         self.top = &frame
-        # (nobody else has `out`, and its keys stay: their values may be replaced meanwhile)
+        # (no other code has `out`, and its keys stay: their values may be replaced meanwhile)
         while PyDict_Next(out, &position, &key, &value):
             frame.key = key
             old = <object>value

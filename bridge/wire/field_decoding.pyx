@@ -2,8 +2,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Decoding of the fields of any message, one by one, without copying.
 
-Refuses what protobuf's C++ library refuses. Every length is compared with the bytes that are left,
-so no input leads to a read outside of the message.
+Refuses the messages that protobuf's C++ library refuses. Every length is compared with the bytes
+that are left, so no input leads to a read outside of the message.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t

@@ -38,8 +38,8 @@ cdef extern from "Python.h":
 def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n):
     """Return the bytes that the elements [begin, begin + n) take in a message.
 
-    That of a string includes its tag. Raises EnforceNotMet: Caffe2's messages have no elements of
-    this type, or the tensor is not allocated.
+    The size of a string includes its tag. Raises EnforceNotMet: Caffe2's messages have no elements
+    of this type, or the tensor is not allocated.
     """
     cdef char* data
     cdef Kind kind = U8

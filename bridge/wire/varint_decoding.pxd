@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-# Element types that protobuf keeps as varints, by what they are in memory.
+# Element types that protobuf keeps as varints, by their type in memory.
 cdef enum Kind:
     BOOL
     U8

@@ -175,7 +175,7 @@ cdef int64_t _decode_bytes(
             break               # a varint of three bytes or more: not of a one-byte value
         values = (word & LOW7) | (((after & ONES) << 7) & goes_on)
         # A byte begins a value unless the previous one has the high bit set. The number of values
-        # before it is its place; what does not begin a value is overwritten by the next one.
+        # before it is its place; a byte that does not begin a value is overwritten by the next one.
         kept = (~((goes_on << 8) | carry) & HIGH) >> 7
         places = kept * ONES
         out[i] = <uint8_t>values

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of `from_dlpack`, `copy` and `device`, and what a consumer passes on."""
+"""The arguments of `from_dlpack`, `copy` and `device`, and the ones that a consumer passes on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["sees_changes"]
 
 
 def sees_changes(source: Source, tensor: Any, to_numpy: ToNumPy) -> bool:
-    """Return whether a tensor shows what is written to the source's own memory."""
+    """Return whether a tensor shows the values written to the source's own memory."""
     source.array[...] = 77
     return bool((values_of(to_numpy, tensor) == 77).any())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When, how often and with what a consumer calls the deleter."""
+"""When, how often and with which argument a consumer calls the deleter."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a consumer makes of the flags and of the version."""
+"""How a consumer reads the flags and the version."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ __all__ = ["layout_read"]
 
 
 def layout_read(to_numpy: ToNumPy, tensor: Any, source: Source, what: str) -> None:
-    """Compare the shape and the values of a consumer's tensor with those of the source."""
+    """Compare the shape and the values of a consumer's tensor with the source's."""
     found, wanted = values_of(to_numpy, tensor), source.wanted
     if found.shape != wanted.shape:
         broken(f"{what} of shape {wanted.shape} became one of shape {found.shape}")

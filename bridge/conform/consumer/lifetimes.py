@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a consumer keeps what it imported, in every order; views."""
+"""How long a consumer keeps an import, in every order; views."""
 
 from __future__ import annotations
 

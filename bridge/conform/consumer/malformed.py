@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Structures that no producer may write: a consumer refuses them, or it reads what is not there."""
+"""Structures that no producer may write: a consumer refuses them, or reads foreign memory."""
 
 from __future__ import annotations
 

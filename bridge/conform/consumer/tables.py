@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C exchange tables: what the consumer's own imports, and how it uses that of a producer."""
+"""C exchange tables: imports by the consumer's own, and how it uses a producer's."""
 
 from __future__ import annotations
 

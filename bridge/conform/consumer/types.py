@@ -21,7 +21,7 @@ __all__ = ["type_refused", "types_read"]
 
 
 def types_read(from_dlpack: FromDLPack, to_numpy: ToNumPy, arrays: dict[str, Any]) -> None:
-    """Compare what is read of arrays with the arrays, by dtype; the consumer may refuse some."""
+    """Compare the values that are read with the arrays, by dtype; the consumer may refuse some."""
     refused = []
     for name, values in arrays.items():
         wanted = np.array(values, name)

@@ -53,7 +53,7 @@ def read_values(tensor: Any) -> Any:
 
 
 def asked(tensor: Any, **arguments: Any) -> Any:
-    """Return what `__dlpack__` gives; a BufferError ends the case as one that is skipped.
+    """Return the result of `__dlpack__`; a BufferError ends the case as one that is skipped.
 
     A producer that does not know `max_version` is asked in the old way: another rule says so.
     """

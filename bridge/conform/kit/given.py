@@ -21,7 +21,7 @@ __all__ = ["Watch", "given", "made", "references", "settle", "shown", "values_of
 
 
 def settle() -> None:
-    """Collect what nobody refers to any more."""
+    """Collect the objects without references."""
     for _ in range(3):
         gc.collect()
 
@@ -72,7 +72,7 @@ def values_of(to_numpy: Callable[[Any], Any], tensor: Any) -> Any:
 
 
 def shown(found: Any, wanted: Any) -> str:
-    """Return values for people, unless they are what happened to be in memory."""
+    """Return values for people, unless they only happened to be in memory."""
     plausible = {*np.ravel(np.asarray(wanted)).tolist(), *range(100)}
     if all(value in plausible for value in np.ravel(np.asarray(found)).tolist()):
         return str(np.asarray(found).tolist())
@@ -80,6 +80,6 @@ def shown(found: Any, wanted: Any) -> str:
 
 
 def references(x: Any) -> int:
-    """Return how many references an object has, without those of this call."""
+    """Return how many references an object has, without the references of this call."""
     settle()
     return sys.getrefcount(x)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A producer of the kit: it exports what a case asks for, and notes what becomes of it."""
+"""A producer of the kit: it exports the tensor that a case asks for, and notes its release."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 CODES = {kind: code for code, kind in KINDS.items()}
-KEPT: list[Any] = []  # what a consumer may still point to, until the process ends
+KEPT: list[Any] = []  # memory that a consumer may still point to, until the process ends
 # A deleter, or destructor, in C that does nothing, whatever the state of the interpreter.
 CONSTANT = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value
 

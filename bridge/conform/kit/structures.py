@@ -44,13 +44,13 @@ class DLTensor(ctypes.Structure):
 
 
 class DLManagedTensor(ctypes.Structure):
-    """What a capsule named "dltensor" holds."""
+    """The structure in a capsule named "dltensor"."""
 
     _fields_ = [*TENSOR, ("manager_ctx", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
 
 
 class DLManagedTensorVersioned(ctypes.Structure):
-    """What a capsule named "dltensor_versioned" holds."""
+    """The structure in a capsule named "dltensor_versioned"."""
 
     _fields_ = [
         ("major", ctypes.c_uint32),

@@ -11,7 +11,7 @@ __all__ = ["Broken", "Skip", "broken", "skip"]
 
 
 class Broken(Exception):
-    """The rule is broken; the text is what was seen."""
+    """The rule is broken; the text is the observation."""
 
 
 class Skip(Exception):

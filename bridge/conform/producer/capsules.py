@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `__dlpack__` gives: capsules, their names, and what becomes of one that nobody takes."""
+"""The results of `__dlpack__`: capsules, their names, and the end of one without a consumer."""
 
 from __future__ import annotations
 

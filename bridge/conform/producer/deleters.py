@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the deleter of a producer does, when, and from where."""
+"""The deleter of a producer: its effect, when it runs, and from where."""
 
 from __future__ import annotations
 

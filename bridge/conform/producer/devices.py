@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a producer says of the device of its tensor."""
+"""The device that a producer states for its tensor."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ __all__ = ["layout_kept"]
 
 
 def layout_kept(make: Make, array: Any) -> None:
-    """Compare the shape and the values of an export with those of the array, in both calls."""
+    """Compare the shape and the values of an export with the array's, in both calls."""
     wanted = np.array(array)
     tensor = made(make, array)
     for call in calls(tensor):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long what a producer exported lasts, in every order; views; threads."""
+"""How long an export lasts, in every order; views; threads."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ __all__ = ["allocated", "description", "managed_of", "view_of"]
 
 
 def managed_of(tensor: Any) -> Any:
-    """Return what managed_tensor_from_py_object_no_sync gives for a tensor."""
+    """Return the result of managed_tensor_from_py_object_no_sync for a tensor."""
     table = table_of(type(tensor))
     if not table.managed_tensor_from_py_object_no_sync:
         skip("managed_tensor_from_py_object_no_sync is NULL")
@@ -50,7 +50,7 @@ def managed_of(tensor: Any) -> Any:
 
 
 def view_of(tensor: Any) -> Any:
-    """Return what dltensor_from_py_object_no_sync gives for a tensor."""
+    """Return the result of dltensor_from_py_object_no_sync for a tensor."""
     table = table_of(type(tensor))
     if not table.dltensor_from_py_object_no_sync:
         skip("dltensor_from_py_object_no_sync is NULL, as it may be")
@@ -62,7 +62,7 @@ def view_of(tensor: Any) -> Any:
 
 
 def description(tensor: Any) -> dict[str, Any]:
-    """Return what a structure says, fit to compare."""
+    """Return the fields of a structure, fit to compare."""
     found = {"ndim": tensor.ndim, "shape": integers(tensor.shape, tensor.ndim)}
     for name in ("device_type", "device_id", "code", "bits", "lanes"):
         found[name] = getattr(tensor, name)
@@ -72,7 +72,7 @@ def description(tensor: Any) -> dict[str, Any]:
 
 
 def allocated(table: Any, prototype: Any) -> tuple[int, Any, list[Any]]:
-    """Return the status of the allocator, what it allocated, and the calls of SetError."""
+    """Return the status of the allocator, its allocation, and the calls of SetError."""
     errors: list[Any] = []
     set_error = SET_ERROR(lambda context, kind, text: errors.append((context, kind, text)))
     if not table.managed_tensor_allocator:

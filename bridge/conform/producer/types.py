@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Element types that a producer writes: code, bits, lanes; and what it must refuse."""
+"""Element types that a producer writes: code, bits, lanes; and the types that it must refuse."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def producer_type_small_floats(make: Make, to_numpy: Any = None) -> None:
     codes |= {"float8_e4m3b11fnuz": (9, 8), "float8_e4m3fn": (10, 8), "float8_e4m3fnuz": (11, 8)}
     codes |= {"float8_e5m2": (12, 8), "float8_e5m2fnuz": (13, 8), "float8_e8m0fnu": (14, 8)}
     codes |= {"float6_e2m3fn": (15, 6), "float6_e3m2fn": (16, 6), "float4_e2m1fn": (17, 4)}
-    # Those that NumPy takes for elements of a kind of its own are told apart by nobody.
+    # Those that NumPy takes for elements of a kind of its own are not told apart.
     there = {
         name: codes[name]
         for name in codes

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """JAX inside: the function is traced once per shapes, and so are its derivatives.
 
-What is no tensor is static; only numbers that a ``jax.jit`` function does not declare static are
-traced, as it would. Results and gradients that JAX forwards, so that they have the memory of an
-argument or of each other, are copied: all that goes out has memory of its own.
+Arguments that are not tensors are static; only numbers that a ``jax.jit`` function does not declare
+static are traced, as it would. Results and gradients that JAX forwards, so that they have the
+memory of an argument or of each other, are copied: all that goes out has memory of its own.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ jax.tree_util.register_pytree_node(
 
 
 def _linearized(trace: Callable[..., _Traced], key: Any, floats: Any, *arrays: Any) -> Any:
-    """Return the floating results, their derivative, and the others with what tells them apart."""
+    """Return the floating results, their derivative, and the others with the keys of each."""
 
     def of_floats(*inputs: Any) -> Any:
         full = list(arrays)
@@ -187,7 +187,7 @@ class Inside:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.direct = function
-        # of a jax.jit function; without it all that is no tensor is static
+        # of a jax.jit function; without it all arguments that are not tensors are static
         self._jit = getattr(function, "_jit_info", None)
         self._trace = jax.jit(self._traced, static_argnums=0)
 
@@ -248,7 +248,7 @@ class Inside:
         return Outcome(results, found, node, smooth)
 
     def outline(self, call: Call, specs: list[Any]) -> tuple[Results, list[Spec]]:
-        """Return what the function returns for shapes; see `bridge.functions.inside`."""
+        """Return the results of the function for shapes; see `bridge.functions.inside`."""
         key, arrays = self._key(call, specs)
         shapes = [
             _shape(x.shape, numpy.dtype(x.dtype)) if isinstance(x, Spec) else x for x in arrays

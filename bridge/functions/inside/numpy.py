@@ -56,7 +56,7 @@ class Inside:
         return Outcome(results, found)
 
     def outline(self, call: Call, specs: list[Any]) -> tuple[Results, list[Spec]]:
-        """Return what the function returns for shapes; see `bridge.functions.inside`."""
+        """Return the results of the function for shapes; see `bridge.functions.inside`."""
         return outline_on_zeros(self, call, specs)
 
     def random_state(self) -> bytes:

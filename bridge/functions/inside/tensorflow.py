@@ -116,7 +116,7 @@ class Inside:
         return Outcome(results, found, _Node(tape, inputs, found), gradients)
 
     def outline(self, call: Call, specs: list[Any]) -> tuple[Results, list[Spec]]:
-        """Return what the function returns for shapes; see `bridge.functions.inside`."""
+        """Return the results of the function for shapes; see `bridge.functions.inside`."""
         traced: list[Any] = []
 
         def of_symbols(*tensors: Any) -> list[Any]:

@@ -123,7 +123,7 @@ class Inside:
         )
 
     def outline(self, call: Call, specs: list[Any]) -> tuple[Results, list[Spec]]:
-        """Return what the function returns for shapes; see `bridge.functions.inside`."""
+        """Return the results of the function for shapes; see `bridge.functions.inside`."""
         from torch._subclasses.fake_tensor import (
             DataDependentOutputException,
             DynamicOutputShapeException,

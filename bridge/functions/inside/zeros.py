@@ -26,7 +26,7 @@ def spec_of(x: Any) -> Spec:
 
 
 def outline_on_zeros(inside: Any, call: Call, specs: list[Any]) -> tuple[Results, list[Spec]]:
-    """Return what the function returns for zeros, and the Spec of each tensor of it.
+    """Return the results of the function for zeros, and the Spec of each tensor of it.
 
     Raises ValueError: a tensor is empty, and no argument is.
     """
@@ -40,7 +40,7 @@ def outline_on_zeros(inside: Any, call: Call, specs: list[Any]) -> tuple[Results
         outcome = inside.run(call, tensors)
     found = [spec_of(x) for x in outcome.tensors]
     if any(0 in x.shape for x in found) and not any(0 in spec_of(x).shape for x in tensors):
-        # (XLA does not even call what returns no elements)
+        # (XLA does not even call a function that returns no elements)
         raise ValueError(
             f"For zeros the function returns tensors of the shapes {[x.shape for x in found]}, so "
             "that their shapes seem to depend on values. Under jit and vmap, and in tf.function, "

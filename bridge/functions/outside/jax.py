@@ -74,7 +74,7 @@ def _is_complex(x: Any) -> bool:
 
 
 class _Perturbed:
-    """Which inputs are differentiated: what a forward pass tells its backward pass."""
+    """The inputs that are differentiated, as a forward pass tells its backward pass."""
 
     def __init__(self, flags: tuple[bool, ...]) -> None:
         self.flags = flags

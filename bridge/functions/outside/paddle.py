@@ -33,7 +33,7 @@ def is_differentiated(x: Any) -> bool:
 
 
 class _Record:
-    """What a forward pass keeps, and gives. `start` runs it and gives its node and results.
+    """The record and the results of a forward pass. `start` runs it and gives its node and results.
 
     shared: tensors that must not change before the backward pass. inputs: those whose gradients the
     node knows. gradients: of these, from the backward pass to the gates.
@@ -65,7 +65,8 @@ class _Gate(PyLayer):
 
     Paddle refuses a gradient that a PyLayer returns for a tensor if ``paddle.grad`` did not ask for
     it, and does not tell which it asks for (Paddle 3.3). A gate has one tensor, so that it is not
-    run at all where nobody asks. What leads from gate to function is a number without a meaning.
+    run at all where no gradient is asked for. The link from gate to function is a number without a
+    meaning.
     """
 
     @staticmethod

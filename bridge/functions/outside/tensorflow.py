@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TensorFlow outside: a ``custom_gradient``, around a ``py_function`` in a graph.
 
-In a graph nobody knows yet whether a gradient will be asked for, so that the function is always
+In a graph it is not known yet whether a gradient will be asked for, so that the function is always
 recorded there; the record lives as long as the token in the graph, which is gone at once if nobody
 has use for it.
 """
