@@ -48,18 +48,18 @@ def exported_with_steps(module: Any, inputs: tuple[Any, ...]) -> torch.export.Ex
 
     if not hasattr(traceback, "annotate"):
         return exported(module, inputs)
-    call = module._call
+    compute_step = module._compute_step
 
-    def annotated(step: Any, *args: Any) -> None:
-        with traceback.annotate({"caffe2": step.position}):
-            call(step, *args)
+    def annotated(i: int, *args: Any) -> None:
+        with traceback.annotate({"caffe2": module._steps[i].position}):
+            compute_step(i, *args)
 
-    module._call = annotated
+    module._compute_step = annotated
     try:
         with traceback.preserve_node_meta():
             return exported(module, inputs)
     finally:
-        del module._call
+        del module._compute_step
 
 
 def _with_any_batch(module: Any, inputs: tuple[Any, ...]) -> Any:
