@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names, errors, messages, element types and devices: what every other folder uses."""
+"""Names, errors, messages, element types and devices, for every other folder."""

@@ -20,5 +20,5 @@ def find_created_by(find: Callable[[str, str], Any]) -> None:
 
 
 def created_net(name: str, caller: str) -> Any:
-    """Return the net of that name in the current workspace; raise what its function raises."""
+    """Return the net of that name in the current workspace; raise the error of its function."""
     return _find[0](name, caller)

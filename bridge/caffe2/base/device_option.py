@@ -74,7 +74,7 @@ def device_of_option(option: Any) -> Device:
 
 
 def IsGPUDeviceType(device_type: int) -> bool:
-    """Return whether Caffe2's number of a device type is that of CUDA or HIP."""
+    """Return whether Caffe2's number of a device type means CUDA or HIP."""
     return device_type in (CUDA, HIP)
 
 

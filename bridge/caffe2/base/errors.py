@@ -64,7 +64,7 @@ def wrap_error(message: str, caller: str, cause: Exception) -> EnforceNotMet:
 
 
 def _reason(cause: Exception, message: str) -> str:
-    """Return what an error says, without the name of a file that `message` has or nobody knows."""
+    """Return the text of an error, without the name of a file that `message` has or is unknown."""
     if isinstance(cause, OSError) and cause.strerror:
         name = str(cause.filename)
         if repr(name)[1:-1] in message or name.endswith(".tmp"):

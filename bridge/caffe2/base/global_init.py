@@ -27,7 +27,7 @@ def GlobalInit(args: Sequence[str]) -> None:
 
     ``--caffe2_keep_on_shrink`` and ``--caffe2_max_keep_on_shrink_memory`` set `FLAGS`, and with
     ``--caffe2_operator_throw_if_fp_exceptions`` operators fail that divide by zero, overflow or
-    compute what is not defined; others, for Caffe2's loggers, threads and allocators, have no
+    compute undefined results; others, for Caffe2's loggers, threads and allocators, have no
     effect.
 
     Raises EnforceNotMet: not a list of strings (also a TypeError), or an invalid value of a flag

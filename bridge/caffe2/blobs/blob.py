@@ -52,7 +52,7 @@ class Blob(BlobCore):
     >>> blob.as_tensor() is blob.tensor()
     True
 
-    What it holds, by type; another type replaces it in `GetMutable`:
+    Its value, by type; another type replaces it in `GetMutable`:
 
     >>> from bridge import caffe2
     >>> blob.Get(caffe2.Tensor)
@@ -94,7 +94,7 @@ class Blob(BlobCore):
         return True
 
     def fetch(self) -> Any:
-        """Return a copy of what the blob holds: a tensor as a NumPy array, a string as `bytes`.
+        """Return a copy of the value: a tensor as a NumPy array, a string as `bytes`.
 
         A tensor of strings is an object array of `bytes`, a quantized tensor an `Int8Tensor`.
         Raises EnforceNotMet: the blob is empty, or holds another object.
@@ -131,7 +131,7 @@ class Blob(BlobCore):
         return self._tensor is not None
 
     def serialize(self, name: Any) -> bytes:
-        """Return what the blob holds as a BlobProto under the name `name`, in Caffe2's bytes.
+        """Return the value as a BlobProto under the name `name`, in Caffe2's bytes.
 
         The elements of a contiguous tensor on the CPU are copied once. Raises EnforceNotMet: the
         blob is empty, holds elements or an object that Caffe2 has no message for, or more than
@@ -167,7 +167,7 @@ class Blob(BlobCore):
         return meta is tensor_type if self._tensor is not None else meta is self._meta
 
     def Get(self, T: Any) -> Any:
-        """Return what the blob holds, shared, if it is of the type `T`.
+        """Return the value, shared, if it is of the type `T`.
 
         Raises EnforceNotMet: it is of another type, or `T` is not a type.
         """
@@ -180,7 +180,7 @@ class Blob(BlobCore):
         return self._contents()
 
     def GetMutable(self, T: Any) -> Any:
-        """Return what the blob holds, shared; a new ``T()`` replaces a value of another type.
+        """Return the value, shared; a new ``T()`` replaces a value of another type.
 
         A string is `bytes`, which cannot be changed: use `feed` or `Reset`.
 
@@ -278,7 +278,7 @@ class Blob(BlobCore):
             ) from cause
 
     def _size_bytes(self) -> int:
-        """Return the bytes of a tensor, including those of its strings; 0 for anything else."""
+        """Return the bytes of a tensor, its strings included; 0 for anything else."""
         tensor = self._tensor
         if tensor is None or not tensor.defined():
             return 0
@@ -289,7 +289,7 @@ class Blob(BlobCore):
 
 
 def _source(name: Any) -> str:
-    """Return what an audit calls the blob."""
+    """Return the name of the blob in an audit."""
     if isinstance(name, bytes):
         name = name.decode()
     return reports.Label("blob" if name is None else f"blob {str(name)!r}")
@@ -309,7 +309,7 @@ def _new(T: Any) -> Any:
 
 
 def _type_of(obj: Any) -> TypeMeta:
-    """Return the TypeMeta of the first registered class among that of `obj` and its bases."""
+    """Return the TypeMeta of the first registered class among the class of `obj` and its bases."""
     for cls in type(obj).__mro__[:-1]:
         try:
             return TypeMeta.Make(cls)

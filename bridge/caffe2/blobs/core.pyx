@@ -47,7 +47,7 @@ cdef class BlobCore:
             try:
                 return export_torch(tensor.impl)
             except Exception:
-                # the slower way fails likewise, with an error that says what the blob holds
+                # the slower way fails likewise, with an error that describes the value
                 return self._to_torch(None, "Blob.to_torch")
         return self._to_torch(None, "Blob.to_torch")
 
@@ -91,7 +91,7 @@ cdef class BlobCore:
         return f"{subject} holds {self._describe_contents()}"
 
     def _describe_contents(self):
-        """Return what the blob holds in words, such as "a string of 4 bytes"."""
+        """Return the value in words, such as "a string of 4 bytes"."""
         contents = self._contents()
         if contents is None:
             return "nothing (it was created and not fed, or was reset)"
@@ -109,7 +109,7 @@ cdef class BlobCore:
 
 cdef int hold_tensor(BlobCore blob, Tensor tensor, bint own) except -1:
     """Make the blob hold `tensor`; `own` as the field `_own`."""
-    _tensor, _object = None, None       # what the blob had, released on return
+    _tensor, _object = None, None       # the old value, released on return
     lock_object(blob)
     _tensor, _object = blob._tensor, blob._object
     blob._own = False

@@ -26,8 +26,8 @@ __all__ = ["deserialize", "read_blob"]
 def deserialize(blob: BlobCore, data: Any, subject: str, caller: str) -> None:
     """Make `blob` hold a copy of the contents of the BlobProto `data`, contiguous bytes.
 
-    subject: what errors call the blob. Raises EnforceNotMet: the bytes are not a BlobProto,
-    contradict themselves, or hold what does not exist here; the blob is then unchanged.
+    subject: the name of the blob in errors. Raises EnforceNotMet: the bytes are not a BlobProto,
+    contradict themselves, or hold a type that does not exist here; the blob is then unchanged.
     """
     try:
         read_blob(blob, BlobMessage(data), data)

@@ -24,7 +24,7 @@ __all__ = ["feed", "feed_error"]
 def feed(blob: BlobCore, value: Any, device_option: Any, name: str | None, caller: str) -> None:
     """Set `blob` to `value`; a NumPy array goes to the device that `device_option` specifies.
 
-    `name` is that of the blob in an error, None if it has none. Raises EnforceNotMet: `value`
+    `name` is the name of the blob in an error, None if it has none. Raises EnforceNotMet: `value`
     cannot be fed; the reason is its ``__cause__``. The blob is then unchanged.
     """
     try:
@@ -69,7 +69,7 @@ def _refuse_strings(device: Device) -> None:
 
 
 def _put_tensor_on(blob: BlobCore, value: Any, device: Device) -> None:
-    """Share `value`, which must be on `device`; copy there what has to be copied, as lists."""
+    """Share `value`, which must be on `device`; copy lists and the like there."""
     fed = BlobCore()
     put(fed, value)
     tensor = fed._tensor

@@ -2,10 +2,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """BlobProto and the messages in it, read in place: values are not copied.
 
-Accepts what protobuf's C++ library accepts, and nothing else: fields in any order, unknown fields
-skipped, the last of several values used, repeated fields and messages merged, packed or not,
-unknown enum values ignored, groups at most 100 deep, required fields present. Memory is allocated
-in proportion to the bytes of a message only, never to a number in it.
+Accepts the messages that protobuf's C++ library accepts, and no others: fields in any order,
+unknown fields skipped, the last of several values used, repeated fields and messages merged, packed
+or not, unknown enum values ignored, groups at most 100 deep, required fields present. Memory is
+allocated in proportion to the bytes of a message only, never to a number in it.
 """
 
 cimport cython

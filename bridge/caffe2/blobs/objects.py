@@ -113,7 +113,7 @@ class Fields:
 
     @property
     def n_domains(self) -> int:
-        """The number of domains, with that of the records."""
+        """The number of domains, with the number of the records."""
         return len(self.lengths) + 1
 
 

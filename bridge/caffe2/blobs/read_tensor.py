@@ -56,7 +56,7 @@ def read_tensor(blob: BlobCore, message: BlobMessage, device: Device | None) -> 
     """Make `blob` hold a copy of the tensor in `message`, on `device`.
 
     None: on the device in the message. A segment sets a part of the blob's tensor. Raises
-    EnforceNotMet, or what the copy raises; the blob is then unchanged.
+    EnforceNotMet, or the error of the copy; the blob is then unchanged.
     """
     tensor = message.tensor
     if tensor is None:
@@ -88,7 +88,7 @@ def int8_tensor_of(message: BlobMessage) -> Int8TensorCPU:
     """Return a copy of the quantized tensor in `message`, on the CPU.
 
     Raises EnforceNotMet: there is none, it has elements of another type than int32 and uint8, their
-    number differs from what the shape requires, or the zero point is not an int32.
+    number differs from the elements of the shape, or the zero point is not an int32.
     """
     quantized = message.qtensor
     if quantized is None:
@@ -180,7 +180,7 @@ def _target(present: Tensor | None, own: bool, dims: list[int], meta: TypeMeta, 
     """Return the tensor in host memory to copy `n` values into: `present`, to be resized, or a new
     one.
 
-    If the values are only part of the tensor, the other elements are those of `present`, or zero.
+    If the values are only part of the tensor, the other elements come from `present`, or are zero.
     """
     numel = math.prod(dims)
     if (

@@ -3,7 +3,7 @@
 """New contents of a tensor in one step, between which no other thread sees the tensor.
 
 Nothing here runs Python between the first change of the tensor and the last, so with the GIL no
-other thread runs; without it the tensor is locked. What the tensor had is released last.
+other thread runs; without it the tensor is locked. The old memory of the tensor is released last.
 """
 
 cimport cython
@@ -58,7 +58,7 @@ cdef bint overwrite(TensorImpl impl, TensorImpl source, int64_t most_spare) exce
         storage = storage_of(impl)
         if storage is None:
             return False
-        # both at once: a second section that has to wait lets go of the first
+        # both at once: a second section that has to wait gives up the first
         with cython.critical_section(impl, storage):
             if impl.storage is storage:
                 # released on return

@@ -30,7 +30,7 @@ DEFAULT_CHUNK_SIZE: Final = 1_000_000
 
 
 def serialize(blob: BlobCore, name: str, caller: str, known_as: str | None = None) -> bytes:
-    """Return a BlobProto with what `blob` holds, under the name `name`, as bytes.
+    """Return a BlobProto with the value of `blob`, under the name `name`, as bytes.
 
     known_as: the blob's name in errors; None if it has none.
 
@@ -48,7 +48,7 @@ def serialize(blob: BlobCore, name: str, caller: str, known_as: str | None = Non
 def serialize_chunks(
     blob: BlobCore, name: str, chunk_size: int, caller: str, known_as: str | None = None
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yield what `blob` holds as records for a file: (key, BlobProto).
+    """Yield the value of `blob` as records for a file: (key, BlobProto).
 
     A tensor is split into chunks of `chunk_size` elements, each written when it is asked for, with
     the keys ``name#%0``, ``name#%1`` and so on; an empty tensor is one chunk. Anything else is one

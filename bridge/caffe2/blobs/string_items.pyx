@@ -126,7 +126,7 @@ cdef int _changed() except -1:
 
 
 def put_elements(Wrapper tensor not None, list items not None):
-    """Exchange the elements of a tensor of strings and those of the list `items`.
+    """Exchange the elements of a tensor of strings and the items of the list `items`.
 
     Raises EnforceNotMet, MemoryError as
     `mutable_data` does; ValueError: another number of elements.

@@ -26,7 +26,7 @@ def Caffe2TensorToNumpyArray(tensor: Any) -> np.ndarray[Any, Any]:
     """Copy the values of a TensorProto into a new array of its type and sizes.
 
     Raises EnforceNotMet: strings, float16 and BYTE, for which DeserializeBlob is; or (also a
-    ValueError) the number of values differs from what the sizes require.
+    ValueError) the number of values differs from the number of elements.
     """
     import numpy as np
 

@@ -33,7 +33,7 @@ _FIELD_NUMBERS = {
     "double_data": 9,
     "int64_data": 10,
 }
-# Those of them that have the elements as they are in memory.
+# The fields that have the elements as they are in memory.
 _AS_IN_MEMORY = (_FIELD_NUMBERS["float_data"], _FIELD_NUMBERS["double_data"])
 # Fields with this number and higher ones follow the name and the device.
 _AFTER_NAME = 7
@@ -90,7 +90,7 @@ def _tensor_message(
 ) -> bytes:
     """Return the BlobProto of the elements [begin, begin + n) of a tensor with these `dims`.
 
-    They are those of `values`, contiguous and on the CPU, from its element `at` on.
+    They are elements of `values`, contiguous and on the CPU, from its element `at` on.
     """
     head, nbytes, tail = _frame(values, at, dims, name, device, begin, n)
     if not values.dtype():

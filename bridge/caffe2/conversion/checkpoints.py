@@ -28,7 +28,7 @@ __all__ = ["open_entries", "write_entries"]
 
 _CALLER = "convert"
 _STREAMS = {"safetensors": write_safetensors, "npz": write_npz}
-# What an LMDB database consists of.
+# The files of an LMDB database.
 _LMDB_FILES = frozenset({"data.mdb", "lock.mdb"})
 
 
@@ -51,7 +51,7 @@ def write_entries(
 ) -> None:
     """Write entries to a file of a kind: "safetensors", "npz", "minidb" or "lmdb".
 
-    What was at the path is replaced when all is on the disk; until then it is as it was. Raises
+    A file at the path is replaced when all is on the disk; until then it is as it was. Raises
     EnforceNotMet: the format cannot hold a blob, or the file cannot be written. OSError.
     """
     streams = with_progress(entries, progress)

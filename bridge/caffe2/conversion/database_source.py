@@ -188,7 +188,7 @@ def _elements(part: _Part, meta: TypeMeta) -> Iterator[Buffer]:
 
 
 def _other_entry(name: str, message: BlobMessage, record: Record, nbytes: int) -> Entry:
-    """Return the entry of what is not a tensor of numbers."""
+    """Return the entry of a value that is not a tensor of numbers."""
     if message.type == b"Int8TensorCPU":
         quantized = int8_tensor_of(message)
 

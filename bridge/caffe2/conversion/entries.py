@@ -28,11 +28,11 @@ CHUNK_NBYTES = 8_000_000
 class Entry:
     """A blob in a file.
 
-    name: of the blob. kind: ``"tensor"``, ``"int8 tensor"``, or what the blob is instead. dtype:
+    name: of the blob. kind: ``"tensor"``, ``"int8 tensor"``, or the type of another value. dtype:
     the name of the element type, as NumPy's; "" if it is not a tensor. sizes: of a tensor. nbytes:
     of its elements; of anything else, those in the file. scale, zero_point: of an Int8 tensor.
     chunks: a function that yields the elements as they are in memory, in row-major order; a chunk
-    is valid until the next one. message: a function that returns what is not a tensor as Caffe2's
+    is valid until the next one. message: a function that returns another value as Caffe2's
     message, None for tensors.
     """
 

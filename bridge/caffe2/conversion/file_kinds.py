@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file is, told by its content; names are not looked at."""
+"""The kind of a file, told by its content; names are not looked at."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _KNOWN = "a net (.pb, .pbtxt), minidb, LMDB, safetensors, .npz, or a pickle of N
 
 
 def kind_of_file(path: str) -> str:
-    """Return what a file, or the folder of an LMDB database, looks like.
+    """Return the kind of a file, or of the folder of an LMDB database.
 
-    One of `CHECKPOINTS`, or `NET` for what may be a net, as text or as bytes. Raises EnforceNotMet:
+    One of `CHECKPOINTS`, or `NET` for a possible net, as text or as bytes. Raises EnforceNotMet:
     it does not exist or cannot be read (also an OSError), or is none of these (also a ValueError).
     """
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What files of tensors alone cannot hold, as texts beside the tensors, so that nothing is lost.
+"""The parts that files of tensors cannot hold, as texts beside the tensors.
 
 ``caffe2.order``: the names of all blobs in order, as JSON. ``caffe2``: blobs that are not tensors,
 as Caffe2's messages in base64, by name. ``caffe2.int8``: the scale and zero point of Int8 tensors.
@@ -45,7 +45,7 @@ def metadata_of(entries: Sequence[Entry]) -> dict[str, str]:
 def with_metadata(tensors: Sequence[Entry], texts: Mapping[str, str]) -> list[Entry]:
     """Return the entries of a file of tensors and these texts, in the order of the blobs.
 
-    Raises EnforceNotMet, also a ValueError: the texts are not those of `metadata_of`.
+    Raises EnforceNotMet, also a ValueError: the texts are not from `metadata_of`.
     """
     try:
         found = {entry.name: entry for entry in tensors}
@@ -65,7 +65,7 @@ def with_metadata(tensors: Sequence[Entry], texts: Mapping[str, str]) -> list[En
 
 
 def _quantize(entry: Entry, scale: float, zero_point: int) -> None:
-    """Make the entry of a tensor that of an Int8 tensor."""
+    """Turn the entry of a tensor into the entry of an Int8 tensor."""
     if entry.dtype not in _QUANTIZED:
         raise ValueError(f"{entry.name!r} of {entry.dtype} cannot be an Int8 tensor")
     if not -(2**31) <= zero_point < 2**31:

@@ -33,7 +33,7 @@ _INDENT = " " * 8
 class ModuleSource:
     """The source of a module, `text`, and its tensors by the names of its attributes, `weights`.
 
-    module: a NetModule. inputs: tensors of its inputs' sizes. title: what the net was made from.
+    module: a NetModule. inputs: tensors of its inputs' sizes. title: the source of the net.
     Raises EnforceNotMet: torch cannot export the net.
     """
 
@@ -57,7 +57,7 @@ class ModuleSource:
         self._write_forward()
         self.text = self._source(inputs, title)
 
-    # What the placeholders of the graph are.
+    # The kinds of the placeholders of the graph.
 
     def _bind_placeholders(self) -> None:
         signature = self._program.graph_signature
@@ -103,7 +103,7 @@ class ModuleSource:
     def _node(self, name: str) -> Any:
         return next(node for node in self._nodes if node.name == name)
 
-    # What need not be written, or is written with something else.
+    # Calls that need not be written, or are written with another one.
 
     def _fold(self) -> None:
         """Find nodes that change nothing, and FC as two nodes."""
@@ -172,7 +172,7 @@ class ModuleSource:
                 lines, shown = [], number
             value = self._expression(node, place)
             if _name_of(node).endswith("_") and not _name_of(node).startswith("_"):
-                # In place: what it returns is its first argument.
+                # In place: its result is its first argument.
                 self._aliases[node] = node.args[0]
                 first = self._resolved(node)
                 self._last[first] = max(self._last.get(first, 0), self._last.get(node, 0))
@@ -219,7 +219,7 @@ class ModuleSource:
                 yield user
 
     def _new_name(self, wanted: str, position: int) -> str:
-        """Return a name for a variable; that of a value which nothing reads any more is free."""
+        """Return a name for a variable; the name of a value that is not read any more is free."""
         taken = {"self", "F", "nn", "torch"}
         taken.update(
             name for name, node in self._holders.items() if self._last.get(node, -1) > position

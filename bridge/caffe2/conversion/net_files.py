@@ -32,7 +32,7 @@ __all__ = ["write_net"]
 
 _CALLER = "convert"
 _SOURCE, _WEIGHTS = "module.py", "weights.safetensors"
-# What a folder may have that is replaced: what was written into it, and what Python adds.
+# The files of a folder that may be replaced: our own, and those that Python adds.
 _FOLDER_FILES = frozenset({_SOURCE, _WEIGHTS, "__pycache__"})
 # Wide enough for the rounding of float32: torch computes some operators otherwise when it exports.
 _TOLERANCE = 1e-5
@@ -41,7 +41,7 @@ _TOLERANCE = 1e-5
 def write_net(path: str, kind: str, module: Any, inputs: tuple[Any, ...], title: str) -> None:
     """Write a NetModule as a program of a kind: "pt2", "onnx" or "folder".
 
-    inputs: tensors of the inputs' sizes. title: what the net was made from. What was at the path is
+    inputs: tensors of the inputs' sizes. title: the source of the net. A file at the path is
     replaced when all is on the disk. Raises EnforceNotMet: torch cannot export the net, a package
     is missing, or the file cannot be written (also an OSError).
     """
@@ -110,7 +110,7 @@ def _entry(name: str, tensor: torch.Tensor) -> Entry:
 
 
 def _compare(folder: str, module: Any, inputs: tuple[Any, ...]) -> None:
-    """Run what was written, and the net; both must give the same.
+    """Run the written program, and the net; both must give the same.
 
     Raises EnforceNotMet: they do not.
     """

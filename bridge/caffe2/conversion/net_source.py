@@ -38,7 +38,7 @@ class UnknownInputError(EnforceValueError):
 
 
 class MissingSizesError(EnforceValueError):
-    """Neither the caller nor the files say what sizes an input has."""
+    """Neither the caller nor the files give the sizes of an input."""
 
 
 def read_net(path: str) -> Any:
@@ -55,7 +55,7 @@ def read_net(path: str) -> Any:
         net = TryReadProtoWithClass(caffe2_pb2().NetDef, data)
     except EnforceNotMet as cause:
         raise unknown_file(path) from cause
-    # Bytes of other messages may be those of a NetDef, too, but for their contents.
+    # Bytes of other messages may parse as a NetDef, too, but for their contents.
     if not (net.op or net.external_input) or not all(operator.type for operator in net.op):
         raise unknown_file(path)
     return net
@@ -80,7 +80,7 @@ class NetSource:
     """A net and the blobs that its files have.
 
     path: of a net or a predictor export. init: of an init net, or a checkpoint with the weights.
-    sizes: those of inputs by name, and the names of their element types. Raises EnforceNotMet: a
+    sizes: of inputs by name, and the names of their element types. Raises EnforceNotMet: a
     file cannot be read, is neither, or the init net failed.
     """
 

@@ -2,7 +2,7 @@
 """NumPy's .npz files, read and written as streams.
 
 Each tensor is a member ``name.npy``. If the blobs are more than tensors, or their order is not that
-of the members, the member ``caffe2.json`` says what is missing (`metadata`).
+of the members, the member ``caffe2.json`` has the missing parts (`metadata`).
 """
 
 from __future__ import annotations
@@ -212,5 +212,5 @@ def write_npz(file: BinaryIO, entries: Sequence[Entry], streams: Iterable[Entry]
                 for chunk in entry.chunks():
                     stream.write(chunk)
         texts = metadata_of(entries)
-        if len(texts) > 1:  # the order is that of the members
+        if len(texts) > 1:  # in the order of the members
             archive.writestr(_METADATA, json.dumps(texts, indent=1))

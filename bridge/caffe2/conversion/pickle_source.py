@@ -2,9 +2,9 @@
 """Detectron's weights, a pickled dict of NumPy arrays, as entries; no code of the file runs.
 
 The file is read twice. First its opcodes are copied but for long strings, the arrays' bytes, which
-become references to their place in the file; what results is small, and is unpickled with classes
+become references to their place in the file; the result is small, and is unpickled with classes
 of this module in the place of NumPy's and all others refused. The bytes are read when they are
-wanted, so that the memory is that of the largest array.
+wanted, so that no more memory is used than for the largest array.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Span:
 
 
 class _Dtype:
-    """What stands for numpy.dtype."""
+    """The stand-in for numpy.dtype."""
 
     def __init__(self, code: Any = "", align: Any = False, copy: Any = False) -> None:
         self.code = code.decode("latin1") if isinstance(code, bytes) else str(code)
@@ -65,7 +65,7 @@ class _Dtype:
 
 
 class _Array:
-    """What stands for numpy.ndarray."""
+    """The stand-in for numpy.ndarray."""
 
     sizes: tuple[int, ...] = ()
     dtype: _Dtype
@@ -117,10 +117,10 @@ _NAMES: dict[tuple[str, str], Any] = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """An unpickler that calls nothing but what stands in `_NAMES`."""
+    """An unpickler that calls only the functions in `_NAMES`."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what stands for a name. Raises EnforceNotMet, also a TypeError: it is another."""
+        """Return the stand-in for a name. Raises EnforceNotMet, also a TypeError: it is another."""
         if (module, name) not in _NAMES:
             raise EnforceTypeError(
                 f"the file would import {module}.{name}; pickles are read for NumPy's arrays only",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["SafetensorsEntries", "is_safetensors", "write_safetensors"]
 
 _CALLER = "convert"
-_MAX_HEADER = 100_000_000  # bytes; what the package safetensors reads
+_MAX_HEADER = 100_000_000  # bytes; the limit of the package safetensors
 _TYPES = {
     "F64": ("float64", 8),
     "F32": ("float32", 4),

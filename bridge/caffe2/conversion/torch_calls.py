@@ -212,7 +212,7 @@ def _one(value: Any, text: Text) -> str:
 
 
 def _listed(given: dict[str, Any], text: Text) -> str:
-    """Return the text of arguments: tensors and what comes first by position, the rest by name."""
+    """Return the text of arguments: tensors and the first ones by position, the rest by name."""
     parts = []
     by_name = False
     for i, (name, value) in enumerate(given.items()):
@@ -229,7 +229,7 @@ def _listed(given: dict[str, Any], text: Text) -> str:
     return ", ".join(parts)
 
 
-# What torch's functions call arguments that operators call `self`.
+# The names in torch's functions of arguments that operators call `self`.
 _KEYWORDS = {"self": "input"}
 
 

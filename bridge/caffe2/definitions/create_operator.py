@@ -40,8 +40,8 @@ def CreateOperator(
     """Return an OperatorDef.
 
     inputs, outputs: a name, a BlobReference, or a list of them; names get the prefix of the current
-    name scope. control_input: likewise. device_option: a DeviceOption; None is that of the current
-    device scope, if any. arg: a list of Arguments. engine: the implementation to prefer.
+    name scope. control_input: likewise. device_option: a DeviceOption; None is the one of the
+    current device scope, if any. arg: a list of Arguments. engine: the implementation to prefer.
     debug_info: text that is shown when the operator fails. Further keywords become arguments (see
     `MakeArgument`) unless they are None; random_seed is set in the device option.
 

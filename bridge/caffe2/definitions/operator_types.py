@@ -51,7 +51,7 @@ built_in = _BuiltIn()
 
 
 class RegisteredTypes(Set[str]):
-    """The registered types of operators: a live set of what `RegisteredOperators` returns."""
+    """The registered types of operators: a live set of the names of `RegisteredOperators`."""
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and classes_of(key) is not None
@@ -105,7 +105,7 @@ def IsOperatorWithEngine(op_type: str, engine: str) -> bool:
 def RefreshRegisteredOperators(trigger_lazy: bool = True) -> None:
     """Load the libraries that wait for it, unless `trigger_lazy` is False.
 
-    They are those of ``caffe2.python.lazy_dyndep``, a module of an old PyTorch.
+    They come from ``caffe2.python.lazy_dyndep``, a module of an old PyTorch.
     """
     if trigger_lazy:
         waiting = sys.modules.get("caffe2.python.lazy")

@@ -32,7 +32,7 @@ __all__ = [
     "unpickled_function",
 ]
 
-# The token of a gradient is that of its function with this suffix.
+# The token of a gradient is the token of its function with this suffix.
 GRADIENT = "_gradient"
 
 # By token, the function and whether it receives the workspace.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is declared with operators: numbers of inputs and outputs, which may be one blob, gradients.
+"""Declarations of operators: numbers of inputs and outputs, which may be one blob, gradients.
 
 Follows OpSchema, caffe2/core/operator_schema.h, PyTorch 1.8.1.
 """

@@ -88,8 +88,8 @@ def EmptyNameScope() -> Iterator[None]:
 def DeviceScope(scope: Any, node_name: str | None = None) -> Iterator[None]:
     """Set the device of operators created within, and of NumPy arrays fed, to `scope`.
 
-    scope: a DeviceOption. node_name: set in it; if None, that of the enclosing scope. Its
-    extra_info is extended by that of the enclosing scope.
+    scope: a DeviceOption. node_name: set in it; if None, the enclosing scope's. Its
+    extra_info is extended by the enclosing scope's.
 
     Raises EnforceNotMet, also an AssertionError: `scope` is not a DeviceOption, or both arguments
     are None.

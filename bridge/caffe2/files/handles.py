@@ -3,7 +3,7 @@
 
 A database that is written replaces an existing file of its name when it is closed. One that is not
 closed is closed when its last reference goes, so it has every record that was put, with or without
-``commit()``, even after an exception or at the exit of the interpreter. That is what Caffe2 does:
+``commit()``, even after an exception or at the exit of the interpreter. So does Caffe2:
 the destructors of its transactions commit (``~MiniDBTransaction``, caffe2/core/db.cc, and
 ``~LMDBTransaction``, caffe2/db/lmdb.cc, PyTorch 1.8.1). A process that is killed, or ends by
 ``os._exit``, leaves the existing file as it was.
@@ -84,7 +84,7 @@ class DB:
         return Cursor(self)
 
     def close(self) -> None:
-        """Close the database; what was written replaces an existing file.
+        """Close the database; the new records replace an existing file.
 
         Closing twice is allowed. Raises EnforceNotMet: the file cannot be written; an existing one
         is unchanged.

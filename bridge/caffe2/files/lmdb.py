@@ -65,8 +65,9 @@ def _lmdb() -> Any:
 class LMDBReader(Reader):
     """An LMDB database open for reading, as it was when it was opened.
 
-    Any number of them may be open for one database, beside the package lmdb. Nobody else knows of
-    them: what writes to the database twice in the meantime may change what they read, as in Caffe2.
+    Any number of them may be open for one database, beside the package lmdb. Other processes do not
+    know of them: two writes to the database in the meantime may change the pages that they read, as
+    in Caffe2.
 
     Raises EnforceNotMet: it does not exist, or (also a ValueError) it is not an LMDB database.
     """
@@ -113,7 +114,7 @@ class LMDBReader(Reader):
             yield Record(key, value.tobytes, view, where, done)
 
     def _state(self, at: int) -> tuple[int, int, int, int]:
-        """Return what the page at byte `at` says: a transaction, and the tree that it left.
+        """Return the meta page at byte `at`: a transaction, and the tree that it left.
 
         That is the number of bytes of a page, the number of levels, and the page of the root.
         """

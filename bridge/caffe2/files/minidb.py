@@ -60,7 +60,7 @@ class MiniDBReader(Reader):
                 raise EnforceTypeError("it is not a regular file")
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             # Closed here and not by the file, which may be finalised first, in any order, when a
-            # cycle that nobody uses any more has both.
+            # cycle that is not used any more has both.
             self._file: BinaryIO = open(self._descriptor, "rb", closefd=False)  # noqa: SIM115
         except (OSError, ValueError, TypeError) as cause:
             raise wrap_error(f"File {path!r} cannot be read", _CALLER, cause) from cause

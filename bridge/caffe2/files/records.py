@@ -83,7 +83,7 @@ class Writer:
         raise NotImplementedError
 
     def discard(self) -> None:
-        """Delete what was written."""
+        """Delete the written records."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

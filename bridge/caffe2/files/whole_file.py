@@ -29,7 +29,7 @@ class WholeFile:
     """A file that is written by `file` and gets its name, `path`, when it is finished.
 
     Symbolic links are followed; the permissions of an existing file are kept. Raises OSError; or
-    EnforceNotMet, also a ValueError: what exists is not a regular file.
+    EnforceNotMet, also a ValueError: the existing file is not a regular one.
     """
 
     def __init__(self, path: str) -> None:

@@ -103,8 +103,8 @@ class IR:
     def GetBackwardPass(self, ys: Any, adds_given: bool = True) -> tuple[list[Any], dict[Any, Any]]:
         """Return the gradient operators, and the gradients by blob; to be called once.
 
-        adds_given: whether the given gradient of a blob is added to those of the operators that
-        read the blob; otherwise these replace it. See `GradientRegistry.GetBackwardPass`.
+        adds_given: whether the given gradient of a blob is added to the gradients of the operators
+        that read the blob; otherwise these replace it. See `GradientRegistry.GetBackwardPass`.
         """
         gradient_ops = self._start(ys, adds_given)
         for position in reversed(range(len(self._steps))):

@@ -106,7 +106,7 @@ def _backward(net: Any, initial: dict[str, str]) -> tuple[list[Any], dict[str, s
 
 
 class _Branch:
-    """The gradient of a net: the NetDef, gradients by blob, what it reads first, and writes."""
+    """The gradient of a net: the NetDef, gradients by blob, blobs read first, blobs written."""
 
     def __init__(self, net: Any, initial: dict[str, str]) -> None:
         operators, self.gradients = _backward(net, initial)

@@ -11,7 +11,7 @@ __all__ = ["GradientSlice"]
 class GradientSlice(namedtuple("GradientSlice", ["indices", "values"])):
     """A sparse gradient: two blobs, of the indices of rows and the gradients of these rows.
 
-    The gradient of a row that is listed twice is the sum; that of a row not listed is zero.
+    The gradient of a row that is listed twice is the sum; a row not listed has the gradient zero.
     Follows GradientSlice, caffe2/python/core.py, PyTorch 1.8.1.
     """
 

@@ -120,7 +120,7 @@ class GradientMaker:
         arguments: dict[str, Any] | None = None,
         copied: bool = True,
     ) -> Any:
-        """Add an operator with `arguments`, and those of `op` if `copied`; return it."""
+        """Add an operator with `arguments`, and the arguments of `op` if `copied`; return it."""
         operator = caffe2_pb2().OperatorDef()
         operator.type = op_type
         operator.name = ""  # set, as in Caffe2's messages

@@ -13,9 +13,9 @@ arguments. An input is
 An input followed by ``?`` is left out if the operator has fewer inputs or outputs. One followed by
 ``!`` must not have been overwritten: the operator cannot work in place of it.
 
-An output is ``0``, the gradient of an input; ``*``, those of all inputs; or ``0@1``, the values of
-a sparse gradient whose indices are input 1. ``_o0+_dims`` is the blob ``_NAME_dims``, where NAME is
-that of ``o0``.
+An output is ``0``, the gradient of an input; ``*``, the gradients of all inputs; or ``0@1``, the
+values of a sparse gradient whose indices are input 1. ``_o0+_dims`` is the blob ``_NAME_dims``,
+where NAME is that of ``o0``.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def _rename_in_nets(op: Any, old: str, name: str) -> None:
 class Contribution:
     """The contribution of one operator to a gradient: one blob, or two, indices and values.
 
-    `device_option` is that of the operator; None if the caller of GetBackwardPass gave the blobs.
+    `device_option` is the operator's; None if the caller of GetBackwardPass gave the blobs.
     """
 
     __slots__ = ("device_option", "parts")

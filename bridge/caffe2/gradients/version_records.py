@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of what gradients are computed from, by their names in Caffe2.
+"""Records of the inputs of gradients, by their names in Caffe2.
 
 Follows caffe2/python/core.py, PyTorch 1.8.1.
 """
@@ -20,7 +20,7 @@ __all__ = ["GetIndexFromGradientList", "GradGenMeta", "OpSSA", "SparseGradGenMet
 # An operator, and dicts of the versions of the blobs that it reads and writes.
 OpSSA = namedtuple("OpSSA", ["op", "in_versions", "out_versions"])
 
-# What gives a gradient: output number `idx` of the operator `grad_op`, or the blob `gradient`.
+# The source of a gradient: output number `idx` of the operator `grad_op`, or the blob `gradient`.
 GradGenMeta = namedtuple("GradGenMeta", ["grad_op", "idx", "gradient", "device_option"])
 
 # The same for a GradientSlice, whose indices and values come from different operators.

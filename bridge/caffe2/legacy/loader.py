@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loader: runs the source of an old module, with imports that find what it was written for.
+"""Loader: runs the source of an old module, with imports that find the modules of its time.
 
 Old modules import ``future``, ``past`` and ``six``, and names that NumPy 2 no longer has. They see
 them, by builtins of their own whose ``__import__`` gives them; no other module does.
@@ -39,7 +39,7 @@ class Loader(InspectLoader):
         return str(self._inner.get_source(fullname))
 
     def get_filename(self, fullname: str) -> str:
-        """Return the path of the module, which is inside the wheel for those of a wheel."""
+        """Return the path of the module, which is inside the wheel for modules of a wheel."""
         return str(self._inner.get_filename(fullname))
 
     def get_data(self, path: str) -> bytes:

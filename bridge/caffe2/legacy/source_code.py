@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""compiled: the code of an old module, with what NumPy no longer does put into it.
+"""compiled: the code of an old module, with conversions that NumPy dropped put into it.
 
 ``int(x)`` and ``float(x)`` of an array with one element and dimensions were numbers, before NumPy
 2.4. Calls of these names take such an element out of its array first. Such an array could also be

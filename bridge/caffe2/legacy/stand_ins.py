@@ -124,7 +124,7 @@ _NAMES: dict[str, dict[str, Any]] = {
         "zip": zip,
     },
 }
-# Modules of the standard library, under six's names; those of urllib have the same below it.
+# Modules of the standard library, under six's names; modules of urllib have the same below it.
 _MOVED = {
     "six.StringIO": "io.StringIO",
     "six.BytesIO": "io.BytesIO",
@@ -171,7 +171,7 @@ def _module(name: str) -> ModuleType | None:
 
 
 def stand_in(name: str, names: Sequence[str] | None) -> ModuleType | None:
-    """Return what ``from name import names`` reads, or ``import name`` binds; None if unknown."""
+    """Return the module that ``from name import names`` or ``import name`` reads, or None."""
     found = _module(name)
     if found is None or names:
         return found

@@ -15,7 +15,7 @@ __all__ = ["old_view"]
 
 
 class _View(ModuleType):
-    """A view of a module, with further names; what is set on it stays with the old modules.
+    """A view of a module, with further names; attributes set on it stay with the old modules.
 
     own: names and their values, in place of the module's. renamed: names of the past, and those
     that they have today.
@@ -74,7 +74,7 @@ def _asscalar(a: Any) -> Any:
 
 
 def _sum(a: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return the sum of an array, or of what a generator yields."""
+    """Return the sum of an array, or of the values of a generator."""
     import numpy as np
 
     return sum(a) if isinstance(a, Generator) else np.sum(a, *args, **kwargs)

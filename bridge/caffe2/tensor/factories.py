@@ -59,7 +59,7 @@ def ReinitializeTensor(
 def ReinitializeAndCopyFrom(t: Tensor, options: Any, src: Any) -> None:
     """Make `t` a copy of `src`, a caffe2.Tensor or at.Tensor, on the device of `options`.
 
-    The sizes and type are those of `src`. Raises EnforceNotMet: `t` has another type already, or
+    It has the sizes and the type of `src`. Raises EnforceNotMet: `t` has another type already, or
     `src` is not a tensor, not contiguous, or not allocated. MemoryError.
     Follows caffe2::ReinitializeAndCopyFrom, caffe2/core/tensor.cc, PyTorch 1.8.1.
 
@@ -90,7 +90,7 @@ def ReinitializeAndCopyFrom(t: Tensor, options: Any, src: Any) -> None:
 def TensorCPUFromValues(dims: Any, values: Any, T: Any = None) -> Tensor:
     """Return a new tensor on the CPU with a copy of `values`, of type `T` or NumPy's for them.
 
-    Raises EnforceNotMet: the number of values is not that of the elements (also a ValueError), or
+    Raises EnforceNotMet: the numbers of values and elements differ (also a ValueError), or
     they do not fit the type. MemoryError.
     Follows caffe2::TensorCPUFromValues, caffe2/core/tensor.h, PyTorch 1.8.1.
 

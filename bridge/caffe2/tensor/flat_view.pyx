@@ -53,7 +53,7 @@ cdef object flat_view(TensorImpl impl, bint writable, str caller):
 cdef object mutable_view(TensorImpl impl, object T, bint as_address, str caller):
     """Allocate the elements as type `T`; return `flat_view` of them, or their address.
 
-    If there is no memory for what is returned, the buffer is again what it was.
+    If there is no memory for the result, the buffer is as it was before.
     """
     cdef TypeMeta dtype = <TypeMeta>dtype_of(impl)
     cdef TypeMeta wanted = dtype if T is None else as_type(T)

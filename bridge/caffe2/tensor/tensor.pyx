@@ -221,7 +221,7 @@ cdef class Tensor(TensorMetadata):
     def ShareExternalPointer(self, src, T=None, nbytes=0, deleter=None):
         """Share memory from outside: an address (an int), a buffer, or a DLPack producer.
 
-        The sizes stay. `T`: the element type; None: that of the buffer. `nbytes`: the capacity in
+        The sizes stay. `T`: the element type; None: the buffer's. `nbytes`: the capacity in
         bytes; 0: the bytes that the sizes require. `deleter(address)` is called once, when no
         tensor or view uses the memory any more; a buffer is kept alive until then.
 
@@ -262,7 +262,7 @@ cdef class Tensor(TensorMetadata):
         resizing.resize(self.impl, sizes.data, sizes.n, "Tensor.Resize")
 
     def ResizeLike(self, src):
-        """Change the sizes to those of `src`, a caffe2.Tensor or at.Tensor, as `Resize` does.
+        """Change the sizes to the sizes of `src`, a caffe2.Tensor or at.Tensor, as `Resize` does.
 
         Raises EnforceNotMet: `src` is not a tensor, undefined, or not contiguous.
         Follows caffe2::Tensor::ResizeLike.

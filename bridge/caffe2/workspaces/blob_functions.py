@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions on blobs of the current workspace, other than those of `feed_fetch`.
+"""Functions on blobs of the current workspace beside `feed_fetch`.
 
 >>> import numpy as np
 >>> from bridge.caffe2 import workspace

@@ -58,7 +58,8 @@ def load_checkpoint(
     """Load all blobs of a file into the current workspace; return their names in file order.
 
     Works as the operator Load with `load_all`. Each blob gets memory of its own; memory shared with
-    its old value is not written. progress: called with the bytes read so far and those of the file.
+    its old value is not written. progress: called with the bytes read so far and the bytes of the
+    file.
 
     Raises EnforceNotMet: the file does not exist, is damaged, or has a record that is not a blob;
     all blobs are then unchanged.

@@ -33,7 +33,7 @@ cdef extern from *:
     }
     #endif
     """
-    # Set the field that look-ups read without a lock, and return what it was, to be kept until no
+    # Set the field that look-ups read without a lock, and return its old value, to be kept until no
     # look-up is under way.
     dict set_blobs "BRIDGE_SET_BLOBS"(Current current, dict blobs)
     dict set_ready "BRIDGE_SET_READY"(Current current, dict ready)
@@ -72,10 +72,10 @@ cdef class Current:
         self.set_current(workspace)
 
     cdef int set_current(self, object workspace) except -1:
-        """Do what `enter` does; allocates nothing."""
+        """Enter as `enter` does, without an allocation."""
         cdef dict blobs = workspace._blobs
         cdef dict ready = workspace._ready
-        # what there was is destroyed, if at all, after all fields have been set
+        # the old workspace is destroyed, if at all, after all fields have been set
         with cython.critical_section(self):
             _workspace = self.workspace
             self.workspace = workspace
@@ -93,7 +93,7 @@ make_immortal(current)
 
 
 cdef class Outside:
-    """Remembers the current workspace, and goes back to it: the base of what `WorkspaceGuard` is.
+    """Remembers the current workspace, and goes back to it: the base of `WorkspaceGuard`'s result.
 
     Going back allocates nothing, so that it cannot fail.
     """
@@ -107,7 +107,7 @@ cdef class Outside:
         self.before = (name if is_named else None, workspace, self.before)
 
     def _forget(self):
-        """Forget what was remembered last."""
+        """Forget the last remembered workspace."""
         self.before = <tuple>self.before[2]
 
     def __exit__(self, kind, error, traceback):

@@ -61,7 +61,7 @@ def FeedBlob(name, value, device_option=None):
     written. `bytes` and `str` are stored as a string, arrays of them as a tensor of strings.
 
     device_option: the device of a NumPy array: a device by any of its names, or an object with
-    Caffe2's `device_type` and `device_id`; None: that of the current device scope, else the CPU.
+    Caffe2's `device_type` and `device_id`; None: the current device scope's, else the CPU.
 
     Raises EnforceNotMet: `value` is none of these or cannot be shared (the reason is its
     ``__cause__``), or `name` is not a name. The blob is then unchanged, and no blob is created.
@@ -93,7 +93,7 @@ def FetchBlob(name):
     `FetchInt8Blob`.
 
     Raises EnforceNotMet: there is no such blob (also a KeyError), or its value cannot be fetched;
-    the error describes what it holds.
+    the error describes the value.
 
     >>> import numpy as np
     >>> from bridge.caffe2 import workspace
@@ -118,7 +118,7 @@ def FetchBlob(name):
 
 
 cdef object _fetched(BlobCore blob, object name):
-    """Return what FetchBlob returns for anything but plain memory."""
+    """Return the result of FetchBlob for anything but plain memory."""
     fetched = blob._fetch(name, "FetchBlob")
     if type(fetched) is Int8Tensor:
         raise EnforceTypeError(f"{blob._describe(name)}; use FetchInt8Blob.", "FetchBlob")

@@ -97,7 +97,7 @@ def StopImmediate() -> None:
     place = observers.index(RunOperatorImmediate)
     with WorkspaceGuard(_WORKSPACE):
         ResetWorkspace()
-    # what needs no memory
+    # parts that need no memory
     _mode.folder = None
     del observers[place]
     try:

@@ -20,7 +20,7 @@ def RunPlan(plan_or_step: Any) -> bool:
     or as bytes. The plan's nets are created, replacing nets of the same names, and stay.
 
     Raises EnforceNotMet: not a PlanDef, a step that contradicts itself or names a net that the plan
-    does not have, or an operator failed; what ran before it has had its effect.
+    does not have, or an operator failed; the operators before it have had their effect.
 
     >>> import numpy as np
     >>> from bridge.caffe2 import core, workspace

@@ -26,8 +26,8 @@ def FillRandomNetworkInputs(net: Any, input_dims: Any, input_types: Any) -> None
     earlier operator writes, in order: the sizes of each of its inputs, and the type of each,
     ``"float"``, ``"int"``, ``"int64_t"`` or ``"bool"``.
 
-    Raises EnforceNotMet, also a TypeError or ValueError: the number of lists is not that of such
-    operators or of their inputs, or another type. Nothing is fed then.
+    Raises EnforceNotMet, also a TypeError or ValueError: the number of lists is not the number of
+    such operators or of their inputs, or another type. Nothing is fed then.
 
     >>> from bridge.caffe2 import core, workspace
     >>> net = core.Net("n")

@@ -50,7 +50,7 @@ __all__ = ["InferShapesAndTypes"]
 
 _CALLER = "InferShapesAndTypes"
 _KEPT_ELEMENTS = 4096
-_MOST_ELEMENTS = 1 << 20  # of the inputs of an operator that is run to see what it returns
+_MOST_ELEMENTS = 1 << 20  # of the inputs of an operator that is run to see its result
 
 # Parts of the names of operators that do more than compute, besides those with `_has_effects`.
 _EFFECT_WORDS = ("DB", "File", "Load", "Save", "Print", "Free", "Network", "Wall", "Time", "Queue")
@@ -66,8 +66,8 @@ def InferShapesAndTypes(
     """Return two dicts by blob name: sizes, and types as numbers of `core.DataType`.
 
     nets: a list of ``core.Net`` objects or NetDefs (then nets_proto may be True), in the order in
-    which they run. blob_dimensions: the sizes of their inputs; None: those of the tensors in the
-    current workspace, where outputs that cannot be inferred are expected to have the sizes that
+    which they run. blob_dimensions: the sizes of their inputs; None: the sizes of the tensors in
+    the current workspace, where outputs that cannot be inferred are expected to have the sizes that
     they have there. blob_types: the types of the inputs; FLOAT by default. Blobs whose sizes depend
     on unknown values are left out otherwise. Takes as long as a few runs of each operator.
 

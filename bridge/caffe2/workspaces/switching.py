@@ -84,7 +84,7 @@ def SwitchWorkspace(name: Any, create_if_missing: bool = False) -> None:
 
 
 class _Guard(Outside, ContextDecorator):
-    """What `WorkspaceGuard` returns; a generator would need memory to end."""
+    """The result of `WorkspaceGuard`; a generator would need memory to end."""
 
     def __init__(self, inside: Any) -> None:
         self._inside = inside
@@ -110,7 +110,7 @@ def WorkspaceGuard(workspace_name: Any) -> _Guard:
 def ResetWorkspace(root_folder: str | os.PathLike[str] | None = None) -> bool:
     """Replace the current workspace by a new, empty one; return True.
 
-    root_folder: its root folder, which is created if it does not exist; None: that of the old one.
+    root_folder: its root folder, which is created if it does not exist; None: the old one's.
     Blobs that are still referenced, and tensors that share their memory, stay valid.
 
     Raises EnforceNotMet: the folder cannot be created; the workspace is then unchanged.

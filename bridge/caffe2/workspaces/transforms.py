@@ -42,7 +42,7 @@ __all__ = [
 
 
 def ApplyTransform(transform_key: Any, net: Any) -> Any:
-    """Return a NetDef that computes what `net` does, rewritten by a transform: "ConvToNNPack".
+    """Return a NetDef with the results of `net`, rewritten by a transform: "ConvToNNPack".
 
     Raises EnforceNotMet: there is no such transform.
     """

@@ -47,7 +47,7 @@ class _WorkspaceType(type):
 
 
 class Workspace(BlobTable, metaclass=_WorkspaceType):
-    """A table of blobs by name, separate from that of every other workspace.
+    """A table of blobs by name, separate from every other workspace.
 
     ``Workspace()`` has no name and no blobs. ``Workspace(parent)`` is a child workspace: look-ups
     fall back to the parent, new blobs stay in the child. ``Workspace.current`` is the workspace
@@ -117,7 +117,7 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
 
     @property
     def blobs(self) -> BlobMap:
-        """The blobs by name, those of parents included: a live view."""
+        """The blobs by name, the parents' included: a live view."""
         from bridge.caffe2.workspaces.blob_map import BlobMap
 
         return BlobMap(self)
