@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2 import core, workspace
 
-    # X as X: modules with what they belong to, found here by bridge.caffe2.install.
+    # X as X: modules of a package, found here by bridge.caffe2.install.
     from bridge.caffe2.core import control_ops_util as control_ops_util
     from bridge.caffe2.definitions import scope as scope
     from bridge.caffe2.execution.function_operator import operator

@@ -25,7 +25,7 @@ _USAGE = (
 def main(arguments: list[str], prefix: str = "") -> int:
     """Install the bridge as caffe2, run a script or module as Python would; return an exit code.
 
-    `prefix`: what errors about the arguments begin with.
+    `prefix`: the begin of errors about the arguments.
     """
     rest = list(arguments)
     force, legacy = False, None

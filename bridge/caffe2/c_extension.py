@@ -216,7 +216,7 @@ def create_child_workspace(parent_ws_name: Any, child_ws_name: Any) -> None:
 
 
 def get_build_options() -> dict[str, str]:
-    """Return what Caffe2's operators run on here, under the names of options of its build.
+    """Return the libraries that Caffe2's operators run on here, under the names of build options.
 
     The texts are "ON" and "OFF", as CMake writes them, and the version of torch.
     """
@@ -294,7 +294,7 @@ def transform_fuseConvBN(net: bytes) -> bytes:
 
 
 def transform_optimizeForMKLDNN(net: bytes, training_mode: bool = False) -> bytes:
-    """Return the bytes of a NetDef whose convolutions on MKL-DNN include what normalizes them."""
+    """Return the bytes of a NetDef whose convolutions on MKL-DNN include their normalization."""
     changed = _as_message(net, "NetDef", "transform_optimizeForMKLDNN")
     if not training_mode:
         _optimize_for_mkldnn(changed)

@@ -45,8 +45,8 @@ _ORDERED = ("order", "use_cudnn")
 class CNNModelHelper(ModelHelper):
     """A `ModelHelper` whose methods Conv, FC, MaxPool and others add layers with parameters.
 
-    order: "NCHW" or "NHWC", that of all images. use_cudnn, cudnn_exhaustive_search,
-    ws_nbytes_limit: arguments of each convolution. The others are those of `ModelHelper`.
+    order: "NCHW" or "NHWC", of all images. use_cudnn, cudnn_exhaustive_search,
+    ws_nbytes_limit: arguments of each convolution. The others go to `ModelHelper`.
 
     Raises EnforceNotMet, also a ValueError: another `order`.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of ``caffe2.python.control``: execution steps that loop and branch.
 
-Each function returns an ExecutionStep for a plan. What it runs are nets or steps: one, several, or
+Each function returns an ExecutionStep for a plan. It runs nets or steps: one, several, or
 a list. A condition is a blob that holds one bool, or a net whose last external output is one; the
 net runs each time that the condition is needed. Follows caffe2/python/control.py, PyTorch 1.8.1.
 
@@ -86,13 +86,13 @@ def _are_nets(nets_or_steps: list[Any]) -> bool:
 
 
 def _prepended(nets_or_steps: Any, *nets: Net) -> list[Any]:
-    """Return what runs `nets`, then `nets_or_steps`."""
+    """Return a step that runs `nets`, then `nets_or_steps`."""
     items = _listed((nets_or_steps,))
     return [*nets, *items] if _are_nets(items) else [Do("prepend", *nets), *items]
 
 
 def _appended(nets_or_steps: Any, *nets: Net) -> list[Any]:
-    """Return what runs `nets_or_steps`, then `nets`."""
+    """Return a step that runs `nets_or_steps`, then `nets`."""
     items = _listed((nets_or_steps,))
     return [*items, *nets] if _are_nets(items) else [*items, Do("append", *nets)]
 
@@ -293,13 +293,13 @@ def _once_if_not(name: str, condition: Any, body: Any) -> ExecutionStep:
 
 
 def Switch(name: str, *conditions: Any) -> ExecutionStep:
-    """Run what belongs to each condition that holds: ``Switch(name, (condition, net), ...)``."""
+    """Run the nets of each condition that holds: ``Switch(name, (condition, net), ...)``."""
     steps = [_once_if(f"{name}/Switch", one, body) for one, body in _listed(conditions)]
     return _step("Switch", name, steps)
 
 
 def SwitchNot(name: str, *conditions: Any) -> ExecutionStep:
-    """Run what belongs to each condition that does not hold; see `Switch`."""
+    """Run the nets of each condition that does not hold; see `Switch`."""
     steps = [_once_if_not(f"{name}/SwitchNot", one, body) for one, body in _listed(conditions)]
     return _step("SwitchNot", name, steps)
 

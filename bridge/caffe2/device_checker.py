@@ -44,7 +44,7 @@ class DeviceChecker:
     """Runs operators and nets on several devices, and compares the results.
 
     threshold: the relative and absolute difference that is allowed. device_options: the devices;
-    the results of each are held against those of the first.
+    the results of each are compared with the results of the first.
     """
 
     def __init__(self, threshold: float, device_options: Sequence[Any]) -> None:
@@ -106,7 +106,7 @@ class DeviceChecker:
         return self._agree(results, names)
 
     def _agree(self, results: list[list[Any]], names: Sequence[str]) -> bool:
-        """Compare the results of each device with those of the first."""
+        """Compare the results of each device with the results of the first."""
         agree = True
         for position, found in enumerate(results[1:], 1):
             for name, x, y in zip(names, found, results[0], strict=False):

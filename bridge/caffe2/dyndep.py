@@ -15,11 +15,11 @@ __all__ = ["GetImportedOpsLibraries", "InitOpsLibrary"]
 
 
 def InitOpsLibrary(name: Any, trigger_lazy: bool = True) -> None:
-    """Ignore a name that is not a file, or that of Detectron's operators; refuse other files.
+    """Ignore a name that is not a file, or names Detectron's operators; refuse other files.
 
     Scripts name libraries by their path in Caffe2's sources, which is not a file on other machines;
-    Caffe2 ignores such names too. The operators of Detectron's library are among those of the
-    bridge. trigger_lazy has no effect.
+    Caffe2 ignores such names too. The operators of Detectron's library are among the operators of
+    the bridge. trigger_lazy has no effect.
 
     Raises EnforceNotMet: `name` is another file. Operators in C++ are compiled for Caffe2's own
     memory layout; write them as subclasses of ``caffe2.Operator``, or call the library through

@@ -47,7 +47,7 @@ def getGradientForOp(op: Any) -> Any:
 def _estimated(x: Any, loss: Any, step: float, skip_the_middle: bool, known: Any = None) -> Any:
     """Return central differences of ``loss(x)`` for each element of `x`, an array like it.
 
-    skip_the_middle: copy those of the elements that are not checked from `known`.
+    skip_the_middle: copy the values of elements that are not checked from `known`.
     """
     estimate = np.zeros_like(x)
     for place in range(x.size):
@@ -126,7 +126,7 @@ class NetGradientChecker:
     ) -> None:
         """Raise AssertionError unless nets give the same outputs and gradients as the first.
 
-        outputs: those of each net. outputs_with_grad_ids: positions of the outputs whose sum is
+        outputs: of each net. outputs_with_grad_ids: positions of the outputs whose sum is
         differentiated. inputs_with_grads: the inputs whose gradients are compared. input_values:
         arrays by name, fed before each run. print_net_images: write each net to a file
         ``caffe2_net_*.png`` of the current folder.
@@ -231,7 +231,7 @@ class GradientChecker:
         return loss / 2.0, self._fetched(grad_name, inputs[input_to_check])
 
     def _fetched(self, gradient: Any, x: Any) -> Any:
-        """Return the value of a gradient; that of a GradientSlice with the shape of `x`."""
+        """Return the value of a gradient; a GradientSlice becomes an array of the shape of `x`."""
         if not isinstance(gradient, core.GradientSlice):
             return workspace.FetchBlob(gradient)
         indices, values = (f"{blob}_cpu" for blob in gradient)
@@ -259,9 +259,9 @@ class GradientChecker:
     ) -> tuple[bool, Any, Any]:
         """Return whether the gradient of an input is right, the gradient, and its estimate.
 
-        op: an OperatorDef; its device becomes that of the checker. inputs: arrays. input_to_check,
+        op: an OperatorDef; its device becomes the checker's. inputs: arrays. input_to_check,
         outputs_with_grads: positions. grad_ops: the gradient operators and the gradients of the
-        inputs, if not those of Caffe2. ensure_outputs_are_inferred: check what shapes and types are
+        inputs, if not Caffe2's. ensure_outputs_are_inferred: check what shapes and types are
         inferred, too.
 
         Raises EnforceNotMet: the gradient has another shape than the input, or other shapes or

@@ -6,8 +6,8 @@ finds the modules of Caffe2; each is the bridge's module itself: ``caffe2.python
 bridge.caffe2.workspace``. Other modules are loaded from an old PyTorch, if `install` is given one.
 
 The other is always there, and last. It finds by Caffe2's own name, ``bridge.caffe2.model_helper``,
-a module that lies with what it belongs to, `bridge.caffe2.modeling.model_helper`. A file per name
-would only import again what stands elsewhere; type checkers, which run no importers, know these
+a module in its package, `bridge.caffe2.modeling.model_helper`. A file per name
+would only import a module that stands elsewhere; type checkers, which run no importers, know these
 names from the imports in `bridge.caffe2`.
 """
 
@@ -100,7 +100,7 @@ _ELSEWHERE: dict[str, str | None] = {
 class _Places:
     """A finder and loader of modules by names of a table.
 
-    Its base classes would be those of importlib.abc, which take longer to import than the rest of
+    Its base classes would be classes of importlib.abc, which take longer to import than the rest of
     this package.
     """
 
@@ -177,7 +177,7 @@ class _Caffe2(_Places):
 def _missing(package: str, name: str) -> Any:
     """Raise the error for a name that a package lacks.
 
-    For ``from caffe2.python import name`` it is that of the module, which Python has dropped by
+    For ``from caffe2.python import name`` it is the module's, which Python has dropped by
     then: it asks the package once more.
     """
     from opcode import opname

@@ -90,7 +90,7 @@ class _Sums:
         self.sums: list[Any] = [None] * len(blobs)
 
     def add(self, i: int, j: int) -> None:
-        """Set sum i to that of the blobs i and j."""
+        """Set sum i to the sum of the blobs i and j."""
         inputs = [self.blobs[i], self.blobs[j]]
         name = str(self.blobs[i]) + self.affix
         self.sums[i] = self.net.Add(inputs, name, device_option=OnGPU(self.gpus[i]))

@@ -215,7 +215,7 @@ def _chain(graph: Any, nodes: Iterator[Any], linked: bool = True) -> list[Any]:
 
 
 def _draw_steps(steps: Any, graph: Any, linked: bool = True) -> list[Any]:
-    """Add execution steps and what they run to a graph; return the nodes of the steps."""
+    """Add execution steps and their nets to a graph; return the nodes of the steps."""
     pydot = _pydot()
     nodes = _chain(
         graph, (pydot.Node(_quoted(_step_label(step)), **OP_STYLE) for step in steps), linked

@@ -92,7 +92,7 @@ class Analyzer(Visitor):
     def set_workspace(
         self, node: Any = None, ws: Any = None, do_copy: bool = False
     ) -> Iterator[Any]:
-        """A block in the workspace `ws`, that of a node, or the current one; or in a copy of it."""
+        """A block in the workspace `ws`, of a node, or the current one; or in a copy of it."""
         if ws is None:
             ws = self.workspaces[str(node)] if node is not None else self.workspace
         self.workspace_ctx.append(ws.copy() if do_copy else ws)
@@ -234,7 +234,7 @@ class Text:
 
 
 class Printer(Visitor, Text):
-    """Writes what it is called with as text; see `to_string`."""
+    """Writes its arguments as text; see `to_string`."""
 
     def __init__(self, factor_prefixes: bool = False, c2_syntax: bool = True) -> None:
         Text.__init__(self)
@@ -264,7 +264,7 @@ def _value(arg: Any) -> str:
 
 
 def _listed(values: Iterable[Any], factor_prefixes: bool) -> str:
-    """Return values after each other; what all begin with is written once, before brackets."""
+    """Return values after each other; a common prefix is written once, before brackets."""
     texts = [
         f"[{', '.join(_in_quotes(one) for one in value)}]"
         if isinstance(value, list)
@@ -346,7 +346,7 @@ def print_net(text: Printer, net: Net) -> None:
 
 
 def _step_context(step: Any) -> tuple[str | None, bool]:
-    """Return what a step does with its parts, and whether each of them has a block."""
+    """Return how a step runs its parts, and whether each of them has a block."""
     proto = step.Proto()
     several = len(step.Substeps()) > 1
     if proto.should_stop_blob:
@@ -417,9 +417,9 @@ def print_job(text: Printer, job: Any) -> None:
 
 
 def to_string(obj: Any, **kwargs: Any) -> str:
-    """Return what a net, a step, a task, a group of tasks or a job does, as text.
+    """Return a net, a step, a task, a group of tasks or a job as text.
 
-    factor_prefixes: whether what the names of inputs begin with is written once. c2_syntax: whether
+    factor_prefixes: whether a common prefix of names of inputs is written once. c2_syntax: whether
     nets are written as the program that would create them. Raises EnforceNotMet, also a TypeError:
     `obj` is none of these.
     """

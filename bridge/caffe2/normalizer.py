@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of ``caffe2.python.normalizer``: what normalizes the outputs of layers."""
+"""The names of ``caffe2.python.normalizer``: normalizations of the outputs of layers."""
 
 from __future__ import annotations
 

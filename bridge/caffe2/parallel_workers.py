@@ -74,7 +74,7 @@ class Metrics:
 
 
 class State(ABC):
-    """What a coordinator begins, ends and cleans up beside its threads."""
+    """The state that a coordinator begins, ends and cleans up beside its threads."""
 
     @abstractmethod
     def start(self) -> None:
@@ -86,7 +86,7 @@ class State(ABC):
 
     @abstractmethod
     def cleanup(self) -> None:
-        """Free what the threads have used, after all have ended."""
+        """Free the resources of the threads, after all have ended."""
 
 
 class WorkerCoordinator:

@@ -47,7 +47,7 @@ class WatcherThread(threading.Thread):
         self._done.set()
 
     def run(self) -> None:
-        """Wait, and end the process if nobody calls `complete`."""
+        """Wait, and end the process if `complete` is not called."""
         if self._done.wait(self.timeout_secs):
             return
         log = logging.getLogger("timeout_guard")

@@ -54,7 +54,7 @@ def fuseNNPACKConvRelu(net: Any) -> None:
 def fuseConvBN(net: Any) -> None:
     """Replace a Conv and the SpatialBN of its output by one Conv, in place.
 
-    The weights in the current workspace become those of both.
+    The weights in the current workspace become the weights of both.
     """
     net.Proto().ParseFromString(C.transform_fuseConvBN(net.Proto().SerializeToString()))
 
@@ -62,8 +62,8 @@ def fuseConvBN(net: Any) -> None:
 def optimizeForMKLDNN(net: Any, training_mode: bool = False) -> None:
     """Make normalizations part of convolutions on the device type MKLDNN (IDEEP), in place.
 
-    The weights in the current workspace stay, those of both are new blobs. training_mode: change
-    nothing; Caffe2 only converts filters to another layout then.
+    The weights in the current workspace stay, the weights of both are new blobs. training_mode:
+    change nothing; Caffe2 only converts filters to another layout then.
     """
     serialized = net.Proto().SerializeToString()
     net.Proto().ParseFromString(C.transform_optimizeForMKLDNN(serialized, training_mode))

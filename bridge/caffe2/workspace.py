@@ -27,7 +27,7 @@ Where the operators of a net were added, for tracebacks:
 >>> workspace.CallWithExceptionIntercept(workspace.RunNetOnce, lambda: 0, "traced_here", net)
 True
 
-What the machine has, as torch sees it:
+The machine, as torch sees it:
 
 >>> workspace.NumGpuDevices() == workspace.NumCudaDevices()
 True

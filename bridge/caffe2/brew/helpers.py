@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the functions of `brew` share: arguments from scopes, and the creation of parameters.
+"""Helpers of the functions of `brew`: arguments from scopes, and the creation of parameters.
 
 Follows caffe2/python/brew.py and caffe2/python/helpers/arg_scope.py, PyTorch 1.8.1.
 """
@@ -63,7 +63,7 @@ _scopes = _Scopes()
 def arg_scope(helpers: Any, **kwargs: Any) -> Iterator[None]:
     """Pass keyword arguments to each call of a function of brew within the scope.
 
-    helpers: a function of brew or a list of them. Arguments of an inner scope override those of
+    helpers: a function of brew or a list of them. Arguments of an inner scope override the ones of
     the scopes around it; arguments of the call override both.
 
     Raises EnforceNotMet, also an AssertionError: one of `helpers` cannot be called.

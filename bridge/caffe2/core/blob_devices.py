@@ -43,7 +43,7 @@ def InferBlobDevices(net: Any) -> dict[str, Any]:
 
 
 def InferOpBlobDevices(op: Any) -> tuple[list[Any], list[Any]]:
-    """Return a list of the DeviceOptions of the inputs, and one of those of the outputs.
+    """Return the list of the DeviceOptions of the inputs, and the list of the outputs'.
 
     Each is a copy of the operator's, or of the CPU for blobs that are on the CPU wherever the
     operator runs, such as Concat's split info. Raises EnforceNotMet: `op` is not an OperatorDef.

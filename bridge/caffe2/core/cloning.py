@@ -48,7 +48,7 @@ def remap_input(op: Any, blob_name_remapping: dict[str, str]) -> None:
 
 
 def blob_names(net: Any) -> set[str]:
-    """Return the names of all inputs and outputs, those of the NetDef and of its operators."""
+    """Return the names of all inputs and outputs, of the NetDef and of its operators."""
     names = {*net.external_input, *net.external_output}
     for operator in net.op:
         names.update(operator.input, operator.output)
@@ -76,7 +76,7 @@ def clone_net_def(
     """Return a copy of a NetDef under another name.
 
     blob_remap: new names of blobs. op_id_mask: the positions of the operators to copy; None is all.
-    remap_funcs: further functions like those of `DEFAULT_REMAP_FUNCS`, by operator type.
+    remap_funcs: further functions as in `DEFAULT_REMAP_FUNCS`, by operator type.
     update_external_list: compute the external inputs and outputs of the copy from its operators.
 
     Raises EnforceNotMet: a position is out of range (also an IndexError), or an operator that runs
@@ -176,7 +176,7 @@ def _rename_in(argument: Any, name: str | None, blob_remap: dict[str, Any]) -> N
     net.CopyFrom(clone)
 
 
-# By operator type, what `clone_net_def` calls for operators that name blobs in their arguments.
+# By operator type, the functions of `clone_net_def` for operators that name blobs in arguments.
 DEFAULT_REMAP_FUNCS: dict[str, RemapFunction] = {
     "RecurrentNetwork": recurrent_network_op_remap,
     "RecurrentNetworkGradient": recurrent_network_op_remap,

@@ -43,7 +43,7 @@ def _references(names: Collection[str]) -> list[BlobReference]:
 
 
 class _Inner:
-    """A net within the operator Do: what it reads and writes outside, and its workspace."""
+    """A net within the operator Do: the blobs it reads and writes outside, and its workspace."""
 
     def __init__(
         self, outer: Any, net: Any, suffix: str, read: set[str], written: set[str], copy: bool
@@ -112,7 +112,7 @@ def add_while_op(
     that does not exist, or `condition_body_net` does not write `cond_blob`.
     """
     read, written = get_external_blob_names(loop_body_net, lexical_scope)
-    # What the body writes is read, too: it may not run even once.
+    # Blobs that the body writes are read, too: it may not run even once.
     body = _Inner(
         while_net, loop_body_net, "workspace_loop_body", read | written, written, copy=True
     )

@@ -77,7 +77,7 @@ def copy_func_between_devices(src: Any, dst: Any) -> Callable[..., Any] | None:
 
 
 def update_placeholder_op_output(op: Any, blob_to_device: dict[str, Any]) -> None:
-    """Append ``_cpu``, in place, to outputs whose names are those of blobs on another device."""
+    """Append ``_cpu``, in place, to outputs with names of blobs on another device."""
     renamed = [
         f"{name}_cpu" if name in blob_to_device and blob_to_device[name].device_type else name
         for name in op.output

@@ -5,8 +5,8 @@ A blob may take over the name of others where all operators that use those come 
 writes it. In a net that runs in order these are the earlier ones; in one that runs what is
 independent at once, those that the operator depends on.
 
-What memonger calls; follows caffe2/core/memonger.cc, PyTorch 1.8.1, in what is shared, and chooses
-the names on its own.
+The functions of memonger; follows caffe2/core/memonger.cc, PyTorch 1.8.1, in the shared blobs, and
+chooses the names on its own.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _text(name: str | bytes) -> str:
 
 
 def _names(operator: Any) -> set[str]:
-    """Return the blobs that an operator uses, those of nets among its arguments too."""
+    """Return the blobs that an operator uses, also those in nets among its arguments."""
     found = {*operator.input, *operator.output}
     for argument in operator.arg:
         for inner in argument.n.op if argument.HasField("n") else ():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The prefix of the names of new nets: that of the builder whose `with` block a thread is in."""
+"""The prefix of the names of new nets, from the builder whose `with` block a thread is in."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def push_prefix(prefix: str) -> None:
 
 
 def pop_prefix() -> None:
-    """Set the prefix to what it was before the last `push_prefix`."""
+    """Set the prefix back to the one before the last `push_prefix`."""
     _prefixes.open.pop()

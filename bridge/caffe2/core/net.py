@@ -192,9 +192,9 @@ class Net(NetObserving, NetRewriting):
         call returns is used; it is called when the net is created. With `python_func_type`, the
         function is ``python_func_type(f).forward``, and its gradient ``backward``.
 
-        `grad_f` computes the gradient. Its inputs are those of the operator, the outputs, and the
-        gradients of the outputs, or of those numbered in `grad_output_indices`. Its outputs are the
-        gradients of the inputs, or of those numbered in `grad_input_indices`.
+        `grad_f` computes the gradient. Its inputs are the inputs of the operator, the outputs, and
+        the gradients of the outputs, or of those numbered in `grad_output_indices`. Its outputs are
+        the gradients of the inputs, or of those numbered in `grad_input_indices`.
 
         Raises EnforceNotMet: a function cannot be called (also a TypeError), or only one of `f` and
         `grad_f` is a tuple (also an AssertionError).
@@ -345,7 +345,7 @@ class Net(NetObserving, NetRewriting):
     def NextBlob(self, prefix: Any = "unnamed") -> BlobReference:
         """Return a reference to a new blob, named `prefix` or, if that is taken, ``PREFIX_auto_N``.
 
-        The name differs from that of all blobs of the net and of all earlier calls.
+        The name differs from the names of all blobs of the net and of all earlier calls.
         """
         base = BlobReference(prefix)
         blob, number = base, 0

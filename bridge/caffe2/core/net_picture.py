@@ -22,7 +22,7 @@ _WIDTH, _COLUMN = 216.0, 240.0  # pixels of a box, and from box to box
 _ROW_GAP, _MARGIN = 34.0, 24.0
 _HEAD = 46.0
 _INK, _FAINT, _LINE = "#1f2933", "#5f6c7b", "#8795a5"
-# Colours by what the type of an operator contains; the first that fits.
+# Colours by a part of the type of an operator; the first that fits.
 _COLOURS = (
     (("Conv",), "#dbe9ff", "#3b6fc4"),
     (("FC", "MatMul", "Linear"), "#e8def8", "#7a4fb5"),

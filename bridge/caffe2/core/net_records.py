@@ -23,7 +23,7 @@ def _columns() -> Any:
 
 
 class NetRecords:
-    """The base class of `Net` for records: those of its inputs and of its outputs."""
+    """The base class of `Net` for the records of its inputs and outputs."""
 
     _input_record: Any = None
     _output_record: Any = None
@@ -92,7 +92,7 @@ class NetRecords:
     def recover_input_record_by_prefix(self, prefix: str) -> None:
         """Set the record of the inputs to the external inputs whose names begin with `prefix`.
 
-        The rest of a name is that of a field, with ``:`` between those of nested ones.
+        The rest of a name is the name of a field, with ``:`` between the names of nested ones.
         """
         record = _by_prefix(self._net.external_input, prefix)
         if record:
@@ -120,7 +120,7 @@ class NetRecords:
                 )
 
     def _copy_records(self, net: NetRecords, blob_remap: dict[Any, Any] | None) -> None:
-        """Set the records to those of `net`, with the blobs renamed."""
+        """Set the records to the records of `net`, with the blobs renamed."""
         self._input_record = self._renamed(net._input_record, blob_remap or {})
         self._output_record = self._renamed(net._output_record, blob_remap or {})
 

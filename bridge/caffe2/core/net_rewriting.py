@@ -70,7 +70,7 @@ class NetRewriting(NetRecords):
 
         blob_remap: new names of blobs. op_id_mask: the positions of the operators to copy; None is
         all. remap_funcs: by operator type, called as ``f(operator, prefix, blob_remap)`` for
-        operators whose arguments name blobs, besides those of `DEFAULT_REMAP_FUNCS`.
+        operators whose arguments name blobs, besides `DEFAULT_REMAP_FUNCS`.
         update_external_list: compute external inputs and outputs anew. keep_schema: also copy the
         records of the net, with the blobs renamed.
 
@@ -103,7 +103,7 @@ class NetRewriting(NetRecords):
 
         The second result lists references to the outputs. inputs: a list of blobs, or a dict or a
         list of pairs, of blobs and their names in the copy. The names of intermediate blobs are
-        prefixed with that of the copy.
+        prefixed with the name of the copy.
 
         Raises EnforceNotMet, also an AssertionError: an output is not defined in the net, or a
         needed operator writes one of the inputs.
@@ -264,10 +264,10 @@ def clone_and_bind_net(
 ) -> tuple[Any, dict[str, Any]]:
     """Return a copy of a net whose operators write blobs prefixed with `prefix`, and the renaming.
 
-    blob_remap: new names of some blobs; it is extended in place by those of the others, and is the
-    second result. inputs: a record, whose blobs take the place of those of the net's record of
-    inputs, by the names of the fields. keep_schema: the copy has the records of the net; otherwise
-    `inputs`.
+    blob_remap: new names of some blobs; it is extended in place by the names of the others, and is
+    the second result. inputs: a record, whose blobs take the place of the blobs in the net's record
+    of inputs, by the names of the fields. keep_schema: the copy has the records of the net;
+    otherwise `inputs`.
 
     Raises EnforceNotMet, also an AssertionError: `inputs` lacks a field of the net's record, or the
     net has none.

@@ -94,7 +94,7 @@ def _fuse(net: Any, position: int, reader: int) -> None:
 
 
 def _remove_dead_code(net: Any) -> None:
-    """Remove operators whose outputs nobody reads and the net does not return."""
+    """Remove operators whose outputs are not read and not returned by the net."""
     needed = set(net.external_output)
     kept = []
     for operator in reversed(net.op):
@@ -107,7 +107,7 @@ def _remove_dead_code(net: Any) -> None:
     net.op.extend(reversed(operators))
 
 
-# Those that `workspace.C.run_transform` knows, and those of `workspace.ApplyTransform`.
+# The transforms of `workspace.C.run_transform`, and of `workspace.ApplyTransform`.
 GRAPH_TRANSFORMS: dict[str, Callable[[Any], None]] = {
     "AddNNPACK": _add_nnpack,
     "DeadCodeElim": _remove_dead_code,

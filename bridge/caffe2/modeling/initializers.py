@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Initializers: what creates the parameters of a model.
+"""Initializers, which create the parameters of a model.
 
 Follows caffe2/python/modeling/initializers.py, PyTorch 1.8.1.
 """

@@ -258,7 +258,7 @@ class ModelHelper:
         return self.grad_map
 
     def get_param_to_grad(self, params: list[BlobReference]) -> dict[BlobReference, Any]:
-        """Return a dict of those of `params` that have a gradient, and their gradients.
+        """Return a dict of the `params` that have a gradient, and their gradients.
 
         Raises EnforceNotMet: AddGradientOperators was not called.
         """
@@ -319,7 +319,7 @@ class ModelHelper:
         return self._devices
 
     def GetCompleteNet(self) -> Net:
-        """Return one net of the operators of ``param_init_net``, followed by those of ``net``."""
+        """Return one net of the operators of ``param_init_net``, followed by ``net``'s."""
         complete = self.param_init_net.Clone(self.name + "_complete_net")
         for operator in complete.Proto().op:
             operator.debug_info += _INIT_MARK

@@ -38,7 +38,7 @@ class ModifierContext:
         self._levels: list[dict[str, Any]] = []
 
     def push_modifiers(self, modifiers: dict[str, Any]) -> None:
-        """Set objects by name; they hide those of the same name that were set before."""
+        """Set objects by name; they hide earlier objects of the same name."""
         self._levels.append(modifiers)
 
     def pop_modifiers(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of ``caffe2.python.modeling.net_modifier``: what changes a net that is complete."""
+"""The names of ``caffe2.python.modeling.net_modifier``: changes of a net that is complete."""
 
 from __future__ import annotations
 

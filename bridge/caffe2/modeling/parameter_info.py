@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ParameterInfo: what a model stores of each of its parameters."""
+"""ParameterInfo: the facts that a model stores of each parameter."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ __all__ = ["ParameterSharing", "ParameterSharingContext", "parameter_sharing_con
 
 
 class ParameterSharingContext:
-    """Name scopes whose parameters are those of other scopes: a stack of dicts."""
+    """Name scopes that use the parameters of other scopes: a stack of dicts."""
 
     def __init__(self) -> None:
         self._overrides: list[dict[str, str]] = []

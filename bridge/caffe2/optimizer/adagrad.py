@@ -33,7 +33,7 @@ class AdagradOptimizer(Optimizer):
     ``PARAM_effective_lr``, and ``PARAM_update``, too. weight_scale: an object whose attributes are
     the arguments of the operator WeightScale, and `to_aux`, whether the sums are scaled, too.
     counter_halflife: if positive, count how often each row is updated. Further keyword arguments
-    are those of the operator LearningRate.
+    go to the operator LearningRate.
 
     Raises EnforceNotMet, also an AssertionError: ema_options, pruning_options or swa_options, whose
     operators no Caffe2 has; options that exclude each other; a gradient that is sparse with a

@@ -26,7 +26,7 @@ class AdamOptimizer(Optimizer):
     use_lr_adaption: adapt the learning rate by the operator LearningRateAdaption, whose arguments
     are `lr_alpha` and `normalized_lr_adaption`. rowWise: keep one mean of squares for each row of a
     parameter with a sparse gradient. enableRAdam: RAdam, for sparse gradients. Further keyword
-    arguments are those of the operator LearningRate.
+    arguments go to the operator LearningRate.
 
     Raises EnforceNotMet, also an AssertionError: `rowWise` with a dense gradient, with
     `enableRAdam`, or for a parameter whose shape cannot be inferred.

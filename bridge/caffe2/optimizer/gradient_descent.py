@@ -48,7 +48,7 @@ class SgdOptimizer(Optimizer):
         self.init_kwargs = kwargs
 
     def _rate(self, net: Any, init_net: Any, sign: float) -> Any:
-        """Add the learning rate; `sign` is -1 for operators that subtract what they step by."""
+        """Add the learning rate; `sign` is -1 for operators that subtract their step."""
         return self.build_lr(
             net, init_net, self.base_learning_rate * sign, policy=self.policy, **self.init_kwargs
         )[0]
@@ -90,7 +90,7 @@ class SgdOptimizer(Optimizer):
 
 
 class RmsPropOptimizer(Optimizer):
-    """RMSProp; `momentum` is that of the scaled gradient.
+    """RMSProp; `momentum` is the momentum of the scaled gradient.
 
     Raises EnforceNotMet, also an AssertionError: the rate is not positive, or a parameter has a
     sparse gradient.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What multiplies all learning rates of a model: clipping by norm, and a rate set from outside.
+"""Factors of all learning rates of a model: clipping by norm, and a rate set from outside.
 
 Follows caffe2/python/optimizer.py, PyTorch 1.8.1.
 """
@@ -43,7 +43,7 @@ def get_param_device(
     param_to_device: dict[str, Any] | None = None,
     default_device: Any = None,
 ) -> Any:
-    """Return the device of a parameter, or that of its gradient, or `default_device`.
+    """Return the device of a parameter, or of its gradient, or `default_device`.
 
     param_to_device: DeviceOptions by blob name. Raises EnforceNotMet, also an AssertionError: it
     has neither, and there is no default.
@@ -60,7 +60,7 @@ def get_param_device(
 
 
 def get_lr_injection() -> Any:
-    """Return what learning rates are multiplied by: an array of (1,).
+    """Return the factor of learning rates: an array of (1,).
 
     The optimizer was built with allow_lr_injection=True, and ``param_init_net`` has run.
     """
@@ -68,7 +68,7 @@ def get_lr_injection() -> Any:
 
 
 def set_lr_injection(lr_injection_value: float) -> None:
-    """Set what learning rates are multiplied by, if built with allow_lr_injection=True."""
+    """Set the factor of learning rates, if built with allow_lr_injection=True."""
     import numpy as np
 
     FeedBlob(LEARNING_RATE_INJECTION, np.array([float(lr_injection_value)], np.float32))
@@ -99,8 +99,8 @@ def norm_ratio(
 ) -> Any:
     """Add operators that compute ``limit / max(norm, limit)``; return a reference to the result.
 
-    The norm is that of the gradients of all `params`, ParameterInfos, together. name_scope: that of
-    the blobs. param_to_device: the DeviceOptions of blobs.
+    The norm is taken of the gradients of all `params`, ParameterInfos, together. name_scope: that
+    of the blobs. param_to_device: the DeviceOptions of blobs.
     """
     net = model.net
     squares = []

@@ -33,7 +33,7 @@ __all__ = [
     "row_count_fill",
 ]
 
-# The blobs that an optimizer keeps: those of one parameter, and those of several.
+# The blobs that an optimizer keeps: for one parameter, and for several.
 AuxOptimizerParams = namedtuple("AuxOptimizerParams", ["local", "shared"])
 
 # Engines of Adagrad that keep its sums of squares as float16.
@@ -136,7 +136,7 @@ class Optimizer:
     ) -> tuple[Any, Any]:
         """Add the operator LearningRate, unless there is its output; return that and the iteration.
 
-        The blob holds -base_learning_rate, as operators add what they update by; it is multiplied
+        The blob holds -base_learning_rate, as operators add their updates; it is multiplied
         by the multipliers that are set. kwargs: arguments of LearningRate, such as `stepsize`.
         """
         name = learning_rate_blob or self.make_unique_blob_name("lr")
@@ -203,7 +203,7 @@ class Optimizer:
     def _scale_by_layer(
         self, net: Any, init_net: Any, info: ParameterInfo, offset: float | None
     ) -> None:
-        """Multiply the next rate by that of LARS for this parameter, unless `offset` is None.
+        """Multiply the next rate by the rate of LARS for this parameter, unless `offset` is None.
 
         Parameters with sparse gradients are left out. Raises EnforceNotMet, also an
         AssertionError: `offset` is negative.

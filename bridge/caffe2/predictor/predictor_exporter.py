@@ -2,7 +2,7 @@
 """The names of ``caffe2.python.predictor.predictor_exporter``: a model in one file, and back.
 
 The file is a database with the parameters and a MetaNetDef: the net that predicts, nets that
-create what it needs, and the names of its blobs. Caffe2 reads what is written here, and the other
+create its parameters, and the names of its blobs. Caffe2 reads these files, and the other
 way round. Follows caffe2/python/predictor/predictor_exporter.py, PyTorch 1.8.1.
 
 >>> import os, tempfile
@@ -81,10 +81,10 @@ _Fields = namedtuple(
 
 
 class PredictorExportMeta(_Fields):
-    """What is exported.
+    """The parts of an export.
 
     predict_net: a Net, a Plan, a NetDef or a PlanDef. parameters, inputs, outputs: blobs or their
-    names; the shape of an input or output is that in `shapes`, a dict, or that of its blob. name:
+    names; the shape of an input or output comes from `shapes`, a dict, or from its blob. name:
     part of the keys in the file, for several models in one. extra_init_net: a net that runs after
     inputs and outputs are filled with zeros. global_init_net: a net that runs after the parameters
     are loaded. net_type, num_workers: fields of the exported NetDef. trainer_prefix: part of the

@@ -51,7 +51,7 @@ __all__ = [
 
 
 def create_predict_net(predictor_export_meta: Any) -> Any:
-    """Return the NetDef that predicts: the operators of the exported net, and what it is given."""
+    """Return the NetDef that predicts: the operators of the exported net, and its arguments."""
     meta = predictor_export_meta
     source = meta.predict_net
     net = Net(source.name or "predict").Proto()
@@ -70,7 +70,7 @@ def create_predict_net(predictor_export_meta: Any) -> Any:
 def create_predict_init_net(ws: Any, predictor_export_meta: Any) -> Any:
     """Return the NetDef that fills inputs and outputs with zeros, then runs `extra_init_net`.
 
-    ws: a workspace; blobs whose shape is not in `shapes` have that of the blob there. Raises
+    ws: a workspace; blobs whose shape is not in `shapes` have the shape of the blob there. Raises
     EnforceNotMet: there is no such blob.
     """
     meta = predictor_export_meta
@@ -138,7 +138,7 @@ def GetApplicationSpecificInfo(meta_net_def: Any, key: str) -> Any:
 
 
 def AddBlobs(meta_net_def: Any, blob_name: str, blob_def: Iterable[str]) -> None:
-    """Append names of blobs to those of the key `blob_name`."""
+    """Append names of blobs to the names of the key `blob_name`."""
     blobs = _value(meta_net_def.blobs, blob_name)
     if blobs is None:
         blobs = meta_net_def.blobs.add(key=blob_name).value
@@ -199,7 +199,7 @@ def GetArgumentByName(net_def: Any, arg_name: str) -> Any:
 
 
 def AddModelIdArg(meta_net_def: Any, net_def: Any) -> None:
-    """Set the argument model_id of a NetDef to that of the net that predicts, if it has one."""
+    """Set the argument model_id of a NetDef to the predicting net's, if it has one."""
     source = GetArgumentByName(meta_net_def.predict_net, "model_id")
     if source is None:
         return

@@ -102,7 +102,7 @@ class List(Field):
 
 
 class ListWithEvicted(List):
-    """A List with a further field, `_evicted_values`, int64: what a hash table has dropped."""
+    """A List with a further field, `_evicted_values`, int64: values dropped by a hash table."""
 
     __slots__ = ("_evicted_values",)
 
@@ -129,11 +129,11 @@ class ListWithEvicted(List):
 class Struct(Field):
     """Fields by name, in order. The names are attributes, and keys.
 
-    fields: pairs of a name and a field, a type or a value. A name with ``:`` is that of a field of
+    fields: pairs of a name and a field, a type or a value. A name with ``:`` names a field of
     an inner Struct; Structs of one name are merged.
 
     Raises EnforceNotMet: two fields of one name that are not both Structs (also a ValueError); an
-    empty name, or `lengths`, which is that of a List (also an AssertionError).
+    empty name, or `lengths`, which belongs to a List (also an AssertionError).
 
     >>> import numpy as np
     >>> from bridge.caffe2 import schema
@@ -238,7 +238,7 @@ class Struct(Field):
         return self._merged(other, _joined)
 
     def __sub__(self, other: Any) -> Struct:
-        """Return a Struct without the fields of the other; those of inner Structs one by one."""
+        """Return a Struct without the fields of the other; inner Structs field by field."""
         if not isinstance(other, Struct):
             return NotImplemented
         common = {name: one for name, one in other.fields.items() if name in self.fields}
@@ -273,7 +273,7 @@ def _joined(left: Any, right: Any) -> Any:
 
 
 def _without(left: Any, right: Any) -> Any:
-    """Return what is left of a field if another is subtracted; False if nothing is."""
+    """Return the rest of a field after another is subtracted; False if nothing is left."""
     if type(left) is not type(right):
         return None
     rest = left - right if isinstance(left, Struct) else ()

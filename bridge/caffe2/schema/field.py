@@ -49,7 +49,7 @@ class Metadata(
         defaults=[None, None, None],
     )
 ):
-    """What else is known of a Scalar.
+    """Further facts of a Scalar.
 
     categorical_limit: one more than the largest value, for integers. expected_value: the mean, for
     lengths of lists. feature_specs: a FeatureSpec.
@@ -87,7 +87,7 @@ class Field:
         return [leaf for _, child in self._named() for leaf in child.all_scalars()]
 
     def field_names(self) -> list[str]:
-        """Return the names of the leaves, with ``:`` between those of nested fields."""
+        """Return the names of the leaves, with ``:`` between the names of nested fields."""
         return [
             f"{name}{FIELD_SEPARATOR}{inner}" if name and inner else name or inner
             for name, child in self._named()
@@ -158,8 +158,8 @@ class Scalar(Field):
     """A leaf of a record: a type, and a value if it has one.
 
     dtype: a type of NumPy, or one with the sizes of each entry, as ``(np.float32, (2, 3))``; None
-    is an unknown type, `np.void`. blob: a BlobReference, or an array, or what NumPy converts to
-    one of the type. metadata: a `Metadata`.
+    is an unknown type, `np.void`. blob: a BlobReference, or an array, or values that NumPy converts
+    to one of the type. metadata: a `Metadata`.
 
     >>> import numpy as np
     >>> from bridge.caffe2 import schema
@@ -244,7 +244,7 @@ class Scalar(Field):
 
         Raises EnforceNotMet: the value is a string, which may be a name or data (also a
         ValueError); sizes of an unknown type (also a TypeError); a structured type, or a value of
-        unknown type that is no array (also an AssertionError).
+        unknown type that is not an array (also an AssertionError).
         """
         if not unsafe:
             _log.warning("Scalar.set(...) changes a field that others may share; make a new one.")

@@ -33,7 +33,7 @@ def require(condition: Any, message: str, caller: str) -> None:
 class NetBuilder(Managed):
     """Nets and builders that run in order, one after the other.
 
-    name: the last part of the name, after that of the current builder. initial_scope: names of
+    name: the last part of the name, after the name of the current builder. initial_scope: names of
     blobs that exist already, for blocks with control operators. _fullname: the whole name.
     _stop_blob, _stop_blob_required: the blob that ends the step, and whether there has to be one.
     _use_control_ops: the builder becomes one net, whose conditions and loops are operators.
@@ -164,7 +164,7 @@ class NetBuilder(Managed):
         )
 
     def _end(self) -> None:
-        """Add what comes last; for derived classes."""
+        """Add the last parts; for derived classes."""
 
     def _merged(self) -> Net | None:
         """Take the nets out of the builder; return the first with the operators of all, or None.

@@ -19,7 +19,7 @@ class Cluster(DefaultManaged):
         self._node_kwargs: dict[str, dict[str, Any]] = {}
 
     def add_node(self, node: Node) -> None:
-        """Add a node; what it says of one that is there already does not replace anything."""
+        """Add a node; one of a name that is there already replaces nothing."""
         self._node_kwargs[str(node)] = {**node.kwargs(), **self._node_kwargs.get(str(node), {})}
 
     def nodes(self) -> list[str]:

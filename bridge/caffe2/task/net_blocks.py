@@ -36,7 +36,7 @@ class _NetBlock(NetBuilder):
 
 
 class IfNet(_NetBlock):
-    """The operator If; the block is what it runs if `cond_blob` is True."""
+    """The operator If, which runs the block if `cond_blob` is True."""
 
     def __init__(self, cond_blob: Any, name: str | None = None) -> None:
         super().__init__(name)
@@ -55,7 +55,7 @@ class IfNet(_NetBlock):
 
 
 class ElseNet(_NetBlock):
-    """What the operator If of the block before runs if its condition is False."""
+    """The block that the If of the block before runs if its condition is False."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
@@ -70,7 +70,7 @@ class ElseNet(_NetBlock):
 
 
 class WhileNet(_NetBlock):
-    """The operator While; the block is what it repeats, after a block of its condition."""
+    """The operator While, which repeats the block, after a block of its condition."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TaskOutput: what a task leaves, to be fetched from the session that ran it."""
+"""TaskOutput: an output of a task, to be fetched from the session that ran it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ __all__ = ["CompiledRunnable", "LocalSession", "Session"]
 
 
 class CompiledRunnable:
-    """What a class of sessions runs, made from a net, a step, a plan or tasks."""
+    """A plan that a class of sessions runs, made from a net, a step, a plan or tasks."""
 
     def __init__(self, obj: Any, session_class: type[Session]) -> None:
         self.obj = obj
@@ -45,7 +45,7 @@ class Session:
     def compile(
         cls, runnable: Any, workspace_type: str | None = None, setup_net_list: Any = None
     ) -> CompiledRunnable:
-        """Return what this class of sessions runs for a net, step, plan, task or group of tasks.
+        """Return the plan of this class of sessions for a net, step, plan, task or group of tasks.
 
         The same one at each call. workspace_type: see `WorkspaceType`; GLOBAL by default, except
         for groups. Raises EnforceNotMet, also an AssertionError: it was compiled for sessions of
@@ -137,7 +137,7 @@ class Session:
 class LocalSession(Session):
     """A session in this process: the tasks of all nodes run at the same time.
 
-    ws: the workspace of the outputs, and that of tasks of type GLOBAL; by default the current one.
+    ws: the workspace of the outputs, and of tasks of type GLOBAL; by default the current one.
     """
 
     def __init__(self, ws: Any = None) -> None:

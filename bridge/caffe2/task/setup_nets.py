@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs before and after tasks: objects with `setup` and `exit` among the attributes of nets.
+"""Nets before and after tasks: objects with `setup` and `exit` among the attributes of nets.
 
 Follows caffe2/python/task.py, PyTorch 1.8.1.
 """
@@ -46,8 +46,8 @@ def get_setup_nets(
 ) -> tuple[list[Any], list[Any]]:
     """Return the nets that run before, and those that run after, some steps or nets.
 
-    They are what the methods `setup` and `exit` of the attributes `key` return, and the nets that
-    these methods were given, if they added operators. An attribute counts once, and only for
+    They are the results of the methods `setup` and `exit` of the attributes `key`, and the nets
+    that these methods were given, if they added operators. An attribute counts once, and only for
     `target` if it has `_setup_target`.
 
     Raises EnforceNotMet, also a TypeError: a method returned neither a net nor nets.

@@ -25,12 +25,12 @@ __all__ = ["Task", "TaskGroup", "final_output"]
 
 
 class Task(Managed):
-    """A step, what is left of it for the client, and how often it runs at once.
+    """A step, its outputs for the client, and how often it runs at once.
 
     It joins the current group, on the current node. As a context manager it builds its step from
     `ops`.
 
-    step: what ``core.to_execution_step`` takes. outputs: a blob, a record, or a list of these.
+    step: an argument of ``core.to_execution_step``. outputs: a blob, a record, or a list of these.
     workspace_type: see `WorkspaceType`. num_instances: how many copies run at the same time, each
     in a workspace of its own.
 
@@ -131,7 +131,7 @@ class Task(Managed):
         return [self.add_output(output) for output in outputs]
 
     def set_step(self, step: Any) -> None:
-        """Set the step, from what ``core.to_execution_step`` takes."""
+        """Set the step, from an argument of ``core.to_execution_step``."""
         self._check_unused()
         self._step = to_execution_step(step)
 
@@ -189,7 +189,7 @@ class Task(Managed):
 class TaskGroup(Managed):
     """Tasks that run at the same time: each node's in one workspace, or in children of it.
 
-    workspace_type: see `WorkspaceType`; None is that of its first task, PRIVATE by default.
+    workspace_type: see `WorkspaceType`; None is the first task's, PRIVATE by default.
 
     >>> from bridge.caffe2.net_builder import ops
     >>> from bridge.caffe2.task.session import LocalSession
@@ -278,7 +278,7 @@ class TaskGroup(Managed):
     def tasks_by_node(self, node_remap: Callable[[str], str] | None = None) -> TaskGroup:
         """Return a group of one task for each node, which runs all tasks of that node.
 
-        node_remap: returns the node that the tasks of one run on. What is set up once cannot be
+        node_remap: returns the node that the tasks of one run on. A setup that runs once cannot be
         distributed again, so a second call with other nodes raises EnforceNotMet, also an
         AssertionError.
         """
