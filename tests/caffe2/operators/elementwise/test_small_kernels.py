@@ -71,7 +71,7 @@ def test_other_numbers_of_elements_are_refused() -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 256])
-def test_gradients_of_activations(n) -> None:
+def test_gradients_of_activations_agree_with_torch(n) -> None:
     y, dy = operands(n)
     zero = torch.zeros(())
     expected = torch.where(y > 0, dy, zero)
@@ -83,7 +83,7 @@ def test_gradients_of_activations(n) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 7, 256])
-def test_weighted_sum(n) -> None:
+def test_weighted_sum_adds_in_place(n) -> None:
     xs = [torch.linspace(-1, i, n) for i in range(3)]
     weights = [torch.tensor([one]) for one in (0.5, -2.0, 3.0)]
     expected = xs[0] * 0.5 - xs[1] * 2 + xs[2] * 3

@@ -28,7 +28,7 @@ def test_softmax_of_infinities_and_nan_agrees_with_torch() -> None:
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (5, 10), (2, 33)])
-def test_gradient(shape) -> None:
+def test_the_gradient_of_softmax_agrees_with_torch(shape) -> None:
     y, dy = torch.rand(shape), torch.randn(shape)
     dx = torch.empty(shape)
     softmax_gradient(y.data_ptr(), dy.data_ptr(), dx.data_ptr(), *shape)

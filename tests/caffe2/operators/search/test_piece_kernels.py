@@ -22,7 +22,7 @@ def expected(x: np.ndarray, c: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("as_inputs", [False, True])
-def test_columns(as_inputs: bool) -> None:
+def test_each_column_follows_its_pieces_from_arguments_or_inputs(as_inputs: bool) -> None:
     lists = {"bounds": BOUNDS, "slopes": SLOPES, "intercepts": INTERCEPTS}
     x = np.linspace(-2, 4, 50, dtype=np.float32).reshape(25, 2)
     x[:4, 0] = [-1, 0, 0.5, 2]
@@ -48,7 +48,7 @@ def test_columns(as_inputs: bool) -> None:
 
 
 @pytest.mark.parametrize("columns", [0, 1, 2])
-def test_binary(columns: int) -> None:
+def test_binary_gives_the_probabilities_of_both_classes(columns: int) -> None:
     x = np.linspace(-2, 4, 20, dtype=np.float32)
     workspace.FeedBlob("x", np.stack([x] * columns, 1) if columns else x)
     args = {"bounds": BOUNDS[0].tolist(), "slopes": SLOPES[0].tolist()}

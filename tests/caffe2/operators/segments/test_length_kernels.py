@@ -30,7 +30,7 @@ def run(net: str, **feeds: Any) -> np.ndarray:
     return workspace.FetchBlob("y")
 
 
-def test_ids_and_places() -> None:
+def test_lengths_give_ids_and_places_in_their_segments() -> None:
     ids = create("LengthsToSegmentIds", ["l"])
     places = create("LengthsRangeFill", ["l"])
     for lengths in LENGTHS:
@@ -45,7 +45,7 @@ def test_ids_and_places() -> None:
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
-def test_lengths_of_ids(kind: type) -> None:
+def test_ids_give_the_lengths_of_their_segments(kind: type) -> None:
     net = create("SegmentIdsToLengths", ["i"])
     for lengths in LENGTHS:
         ids = np.repeat(np.arange(len(lengths)), lengths).astype(kind)
@@ -56,7 +56,7 @@ def test_lengths_of_ids(kind: type) -> None:
             run(net, i=np.array(wrong, kind))
 
 
-def test_greatest_rows() -> None:
+def test_lengths_max_gives_the_greatest_elements_of_segments() -> None:
     net = create("LengthsMax", ["x", "l"])
     for lengths in LENGTHS:
         for width in (1, 5, 64):
@@ -71,7 +71,7 @@ def test_greatest_rows() -> None:
 
 
 @pytest.mark.parametrize("op_type", ["SortedSegmentSum", "UnsortedSegmentSum"])
-def test_sums(op_type: str) -> None:
+def test_segment_sums_add_rows_and_refuse_wrong_ids(op_type: str) -> None:
     args = {"num_segments": 3} if op_type.startswith("Un") else {}
     net = create(op_type, ["x", "i"], **args)
     for ids in ([0, 0, 1, 2], [0, 0, 1, 2], [0, 0, 1, 2], [0, 1, 1, 1, 1, 2], [0, 1, 2]):

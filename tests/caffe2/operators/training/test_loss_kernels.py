@@ -49,7 +49,7 @@ WEIGHTS = _random.rand(40).astype(np.float32)
 
 
 @pytest.mark.parametrize("top", [1, 3, 12])
-def test_accuracy(top: int) -> None:
+def test_accuracy_counts_labels_among_the_first_ranks(top: int) -> None:
     x = X.copy()
     x[3] = 0  # of equal elements the first ranks first
     ranks = np.argsort(-x, axis=1, kind="stable")[:, :top]
@@ -60,7 +60,9 @@ def test_accuracy(top: int) -> None:
 @pytest.mark.parametrize("width", [12, 40])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("by_batch", [0, 1])
-def test_softmax_with_loss_and_its_gradient(width: int, weighted: bool, by_batch: int) -> None:
+def test_softmax_with_loss_and_its_gradient_agree_with_numpy(
+    width: int, weighted: bool, by_batch: int
+) -> None:
     x = _random.randn(40, width).astype(np.float32)
     feeds: dict[str, Any] = {"x": x, "label": LABELS}
     if weighted:
@@ -81,7 +83,7 @@ def test_softmax_with_loss_and_its_gradient(width: int, weighted: bool, by_batch
     )
 
 
-def test_probabilities_of_zero() -> None:
+def test_probabilities_of_zero_have_finite_losses() -> None:
     feeds = {"x": np.float32([[0, 1], [0.5, 0.5]]), "label": np.int32([0, 1])}
     (found,) = runs("LabelCrossEntropy", feeds, ["y"])
     np.testing.assert_allclose(found, -np.log([1e-20, 0.5]), rtol=1e-6)
