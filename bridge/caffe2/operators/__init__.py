@@ -23,10 +23,10 @@
 A module `<topic>_kernels` has loops for float32 on the CPU where torch has no fast call: compiled
 functions of addresses or arrays, which write into memory that is given and check nothing.
 
-An operator is a pure function of torch tensors, declared by `operator`; what the declaration says,
-and what the engine derives from it, is in `bridge.caffe2.execution.function_operator`. Operators
-with state or effects (files, queues, counters, windows over many runs, nets) are classes, derived
-from `base.torch_operator.TorchOperator`, whose decorator says
+An operator is a pure function of torch tensors, declared by `operator`; the declaration,
+and the facts that the engine derives from it, are in `bridge.caffe2.execution.function_operator`.
+Operators with state or effects (files, queues, counters, windows over many runs, nets) are classes,
+derived from `base.torch_operator.TorchOperator`, whose decorator says
 their numbers of inputs and outputs, and the gradient.
 
 Add an operator, for example `Double`:
@@ -58,7 +58,7 @@ Rules for the functions:
 - Without `out` every call is differentiable and traceable: no elements are read (``item``,
   ``tolist``, ``if tensor``), unless the operator declares ``effects=("values",)``. Checks of
   elements are for `base.checks.has_values` tensors only.
-- What is wrong with inputs or arguments is checked by `base.checks.require` before computing.
+- Wrong inputs and arguments are refused by `base.checks.require` before computing.
 - Strings that are only rearranged come as indices. A parameter annotated with `Strings` (of
   `blobs.strings`) has the strings themselves, and a function may return such.
 

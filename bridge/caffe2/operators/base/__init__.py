@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators have in common: base classes, helpers for rows, channels and windows."""
+"""Helpers of operators: base classes, rows, channels and windows."""

@@ -83,5 +83,5 @@ def recordable(function: Callable[..., Any]) -> Callable[..., Any]:
             return torch.overrides.handle_torch_function(call, (x,), x, *arguments)
         return function(x, *arguments)
 
-    call.kernel = function  # type: ignore[attr-defined]  # what a recording calls again
+    call.kernel = function  # type: ignore[attr-defined]  # which a recording calls again
     return call

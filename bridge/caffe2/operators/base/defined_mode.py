@@ -11,7 +11,7 @@ __all__ = ["DefinedMode"]
 
 
 class DefinedMode:
-    """What the argument `is_test` of a definition says, which implies the number of outputs.
+    """The argument `is_test` of a definition, which implies the number of outputs.
 
     A module whose mode is set passes another `is_test` to the function, with the same outputs.
     """

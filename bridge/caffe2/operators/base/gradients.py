@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that have another gradient than torch gives them: that of Caffe2.
+"""Values that have the gradient of Caffe2, which torch does not give them.
 
 A tensor minus its own values is 0 and has its gradient. Of infinite elements the difference would
 be NaN.

@@ -4,7 +4,7 @@
 An input is a torch tensor over the blob's memory (`x`). A result is either written by torch into
 the output's own buffer (`out`, for use as ``out=``), or is a new torch tensor whose memory becomes
 the output's (`put`). Neither is copied, with one exception: a new tensor that replaces an input in
-place is copied into its memory, so that others who share that memory see the result.
+place is copied into its memory, so that other tensors on that memory see the result.
 
 An operator checks everything before it requests an output, and writes elements last, so that a
 failed operator has changed nothing (`writes_last`). A result passed to `put` is contiguous and not

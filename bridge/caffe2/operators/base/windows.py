@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Windows on images, by kernel, stride, dilation and padding.
 
-`Windows` is what the arguments of a definition say, `Window` its windows on an image of given
+`Windows` has the arguments of a definition, `Window` its windows on an image of given
 sizes. Images are (N, C, ...) here, whatever the order in memory.
 Follows ConvPoolOpBase, caffe2/operators/conv_pool_op_base.h, PyTorch 1.8.1.
 """
@@ -269,7 +269,7 @@ def windows_of(x: Tensor, window: Window) -> Tensor:
 def added_up(parts: Tensor, sizes: Sequence[int], window: Window) -> Tensor:
     """Return the sum of `parts` (N, C, windows..., kernel...) on each element of an image.
 
-    `sizes`: those of the image (N, C, ...); what falls into the padding is left out.
+    `sizes`: those of the image (N, C, ...); elements in the padding are left out.
     """
     rank = len(sizes) - 2
     for i in reversed(range(rank)):
@@ -277,7 +277,7 @@ def added_up(parts: Tensor, sizes: Sequence[int], window: Window) -> Tensor:
         reach = (window.sizes[i] - 1) * stride + kernel
         room = [*parts.shape[: i + 2], reach, *parts.shape[i + 3 : -1]]
         parts = torch.ops.aten.unfold_backward(parts, room, i + 2, kernel, stride)
-    # What the windows do not reach has no part; negative padding cuts off.
+    # Elements that no window reaches have no part; negative padding cuts off.
     sides: list[int] = []
     for i in reversed(range(rank)):
         head = window.head[i]

@@ -283,7 +283,7 @@ def gather(
     const int64_t[:, ::1] found, const int64_t[::1] counts, Py_ssize_t first_class,
     float[::1] out_scores, float[:, ::1] out_boxes, float[::1] out_classes, int[::1] out_rows=None,
 ):
-    """Write what `best_of_classes` kept: scores, boxes, classes and, if wanted, rows.
+    """Write the boxes that `best_of_classes` kept: scores, boxes, classes and, if wanted, rows.
 
     first_class: the number of the first class that is kept. The outputs begin where those of this
     image begin.

@@ -23,7 +23,7 @@ LARGEST_GROWTH = float(np.log(np.float32(1000 / 16)))  # of the logarithm of a s
 
 
 class BoxRules:
-    """What a box is.
+    """The rules of a box.
 
     Arguments: `legacy_plus_one` (True): a box includes its last pixel, so its width is x2 - x1 + 1.
     With `rotated` (False) a box has five numbers, as in `rotated_boxes`. Their angles are kept

@@ -39,7 +39,7 @@ class Collected:
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> Collected:
-        """Return what arguments say. Raises EnforceNotMet: there are no levels."""
+        """Return the values of the arguments. Raises EnforceNotMet: there are no levels."""
         low, high = _levels(arguments, "rpn", 2, 6)
         return cls(high - low + 1, arguments.single("rpn_post_nms_topN", 2000))
 
@@ -75,7 +75,7 @@ class Distributed:
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> Distributed:
-        """Return what arguments say. Raises EnforceNotMet: there are no levels."""
+        """Return the values of the arguments. Raises EnforceNotMet: there are no levels."""
         made = cls()
         made.low, made.high = _levels(arguments, "roi", 2, 5)
         made.scale = arguments.single("roi_canonical_scale", 224.0)

@@ -44,7 +44,7 @@ class PositionSensitive:
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> PositionSensitive:
-        """Return what arguments say. Raises EnforceNotMet: a value is out of range."""
+        """Return the values of the arguments. Raises EnforceNotMet: a value is out of range."""
         return cls(arguments)
 
     def by_bin(self, x: Tensor) -> Tensor:

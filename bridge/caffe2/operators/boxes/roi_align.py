@@ -4,7 +4,7 @@
 An output element of RoIAlign is a weighted sum of image elements. All of them together are one
 product with a sparse matrix, which torch computes by `embedding_bag`: the rows are the pixels of
 the images, each with all its channels. Upright regions on the CPU have a kernel of their own, and
-what torch traces is in `roi_align_products`.
+the form that torch traces is in `roi_align_products`.
 """
 
 from __future__ import annotations

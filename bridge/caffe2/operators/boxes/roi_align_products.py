@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RoIAlign of upright regions as products of matrices, for what torch traces.
+"""RoIAlign of upright regions as products of matrices, which torch traces.
 
 An output element is a mean over a grid of samples, whose weights are products of one along y and
 one along x. So a region is three matrices in a row: the weights of the rows in the bins, a channel

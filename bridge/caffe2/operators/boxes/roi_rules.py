@@ -37,7 +37,7 @@ class RoIRules:
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> RoIRules:
-        """Return what arguments say. Raises EnforceNotMet: a size is not positive."""
+        """Return the values of the arguments. Raises EnforceNotMet: a size is not positive."""
         made = cls()
         made.order = image_order(arguments.single("order", "NCHW"))
         made.scale = arguments.single("spatial_scale", 1.0)

@@ -80,7 +80,7 @@ def _overloads(packet: Any, wanted: str) -> Iterator[Any]:
 def _arguments(
     schema: Any, tensors: list[Any], given: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]] | None:
-    """Return what a function of this schema is called with; None if these are not its arguments."""
+    """Return the arguments for a function of this schema; None if these are not its arguments."""
     left, called = list(tensors), {}
     unused = set(given)
     for place, argument in enumerate(schema.arguments):

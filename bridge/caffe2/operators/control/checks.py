@@ -83,7 +83,7 @@ def log_fatal() -> None:
 
 @operator("Crash", gradient="undefined", effects=("io",))
 def crash() -> None:
-    """End the process by SIGABRT, for tests of what survives that."""
+    """End the process by SIGABRT, for tests of a crash."""
     os.abort()
 
 

@@ -51,6 +51,6 @@ class UnsafeCoalesce(TorchOperator):
             if source.numel() and source.data_ptr() == whole[ends[i] :].data_ptr():
                 continue
             part = whole[ends[i] : ends[i + 1]].view(source.shape)
-            # By a capsule, which has this part only: an output that grows is not to reach the next.
+            # By a capsule, which has this part only: an output that grows must not reach the next.
             capsule = torch.utils.dlpack.to_dlpack(part)  # type: ignore[attr-defined]
             self.OutputTensorAlias(i, Tensor._wrap(import_tensor(capsule)))

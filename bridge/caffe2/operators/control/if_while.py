@@ -57,7 +57,7 @@ class Control(TorchOperator):
 class If(Control):
     """Run the net `then_net` if input 0 is True, otherwise `else_net`, if there is one.
 
-    Raises EnforceNotMet: input 0 is not one bool; also what the net raises.
+    Raises EnforceNotMet: input 0 is not one bool; also the error of the net.
     Follows IfOp, caffe2/operators/if_op.cc, PyTorch 1.8.1.
     """
 
@@ -77,7 +77,7 @@ class If(Control):
 class While(Control):
     """Run `cond_net`, if there is one, then `loop_net` if input 0 is True, and repeat.
 
-    Raises EnforceNotMet: input 0 is not one bool; also what a net raises.
+    Raises EnforceNotMet: input 0 is not one bool; also the error of a net.
     Follows WhileOp, caffe2/operators/while_op.cc, PyTorch 1.8.1.
     """
 

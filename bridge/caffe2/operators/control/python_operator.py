@@ -82,7 +82,7 @@ class PythonOperator(Operator):
             self._put(i, copy)
 
     def _call(self, given: list[Any], outputs: list[Blob]) -> None:
-        """Call the function with what it gets for the inputs, and the tensors of `outputs`."""
+        """Call the function with the arguments for the inputs, and the tensors of `outputs`."""
         found = [self._tensor_of(blob) for blob in outputs]
         if self._pass_workspace:
             self._function(given, found, self._workspace)
@@ -90,12 +90,12 @@ class PythonOperator(Operator):
             self._function(given, found)
 
     def _tensors(self, inputs: list[Blob]) -> list[Any]:
-        """Return what the function gets for inputs."""
+        """Return the arguments of the function for inputs."""
         return [blob if blob._tensor is None else self._tensor_of(blob) for blob in inputs]
 
     @staticmethod
     def _tensor_of(blob: Blob) -> Any:
-        """Return what the function gets for the tensor of a blob."""
+        """Return the argument of the function for the tensor of a blob."""
         return blob.as_tensor()
 
     def _put(self, i: int, copy: Blob) -> None:

@@ -357,7 +357,7 @@ class RecurrentNetworkGradient(TorchOperator):
         return gradient, None if every is None else self._tensor(every)
 
     def _share_blobs(self, first: list[BlobTable], shared: BlobTable) -> None:
-        """Create what the backward step writes where all steps share it, unless a step has it."""
+        """Create the blobs of the backward step that all steps share, unless a step has them."""
         for table in first:
             for name in self._net.outputs():
                 if find_blob(table, name) is None:

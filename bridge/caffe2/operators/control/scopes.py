@@ -65,7 +65,7 @@ class Scope:
                 self._nets.clear()
 
     def copy_bound(self, names: dict[str, str]) -> None:
-        """Replace what stands for blobs of the outer workspace by copies of their tensors."""
+        """Replace stand-ins for blobs of the outer workspace by copies of their tensors."""
         for inner in names:
             if self._outer_names.pop(inner, None) is not None:
                 tensor = self.table._blobs[inner]._tensor

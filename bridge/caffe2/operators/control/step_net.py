@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The step net of a recurrent network, and the workspaces in which its steps run.
 
-Each step has a workspace, whose parent has what all steps share; the parent of that one is the
-workspace of the network. A link makes a blob of a step, the internal one, a part of a sequence, the
-external one: time step t is its rows from ``t + offset``, `window` of them. The memory is shared,
-so what a step writes into an internal blob is in the sequence.
+Each step has a workspace, whose parent has the blobs that all steps share; the parent of that one
+is the workspace of the network. A link makes a blob of a step, the internal one, a part of a
+sequence, the external one: time step t is its rows from ``t + offset``, `window` of them. The
+memory is shared, so the writes of a step to an internal blob are in the sequence.
 
 Follows caffe2/operators/rnn/recurrent_network_op.h, PyTorch 1.8.1.
 """
@@ -57,7 +57,7 @@ class ScratchWorkspaces:
         self.steps: list[BlobTable] = []
 
     def prepare(self, outer: BlobTable, count: int) -> BlobTable:
-        """Create the workspace that is shared, and those of `count` steps; return the former."""
+        """Create the workspace that is shared, and `count` for the steps; return the former."""
         if self.shared is None:
             self.shared = outer._child()
         while len(self.steps) < count:
@@ -156,7 +156,7 @@ class _BoundLink:
             self.internal.feed(self.part)
 
     def keep(self) -> None:
-        """Copy what an operator put into the internal blob, if it is in memory of its own."""
+        """Copy the output of an operator into the internal blob, if it is in memory of its own."""
         if self._is_linked():
             return
         tensor = self.internal._tensor

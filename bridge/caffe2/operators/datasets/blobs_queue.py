@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queues of blobs between threads.
 
-Contents are swapped, not copied: after it was enqueued, a blob holds what the queue's slot held
+Contents are swapped, not copied: after it was enqueued, a blob holds the old contents of the slot
 before. Follows caffe2/queue/blobs_queue.cc and queue_ops.h, PyTorch 1.8.1.
 """
 
@@ -48,7 +48,7 @@ class BlobsQueue:
         self.condition = threading.Condition()
 
     def close(self) -> None:
-        """Close the queue: remaining records can be read, free slots filled, nobody waits.
+        """Close the queue: remaining records can be read, free slots filled, without waiting.
 
         Waiting threads continue without having read or written.
         """
@@ -144,7 +144,7 @@ class _OfQueue(TorchOperator):
     _cancelled = False
 
     def Cancel(self) -> None:
-        """Close the queues, so that nobody waits; an operator that does fails."""
+        """Close the queues, so that no operator waits; one that does fails."""
         self._cancelled = True
         for blob in self.Inputs():
             if blob.IsType(BlobsQueue):
@@ -251,7 +251,7 @@ class SafeDequeueBlobs(_OfQueue):
 
 @register_operator("CloseBlobsQueue", ("cpu", "cuda"), inputs="1", outputs="0", gradient="none")
 class CloseBlobsQueue(_OfQueue):
-    """Close the queue: nobody waits for it from now on."""
+    """Close the queue: no operator waits for it from now on."""
 
     def RunOnDevice(self) -> None:
         self.Input(0, BlobsQueue).close()

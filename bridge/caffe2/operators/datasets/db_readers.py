@@ -67,7 +67,7 @@ class FileReader(DBReader):
         return value
 
 
-# No method: what it yields would keep the reader, and the reader keeps it, so that the file would
+# No method: its generator would keep the reader, and the reader keeps it, so that the file would
 # stay open until Python looks for cycles.
 def _values(db_type: str, path: str, shards: int, shard: int) -> Iterator[bytes]:
     with open_reader(db_type, path) as db:

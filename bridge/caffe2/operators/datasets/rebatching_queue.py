@@ -64,7 +64,7 @@ class RebatchingQueue:
         return found
 
     def close(self) -> None:
-        """Close the queue: the rows in it can be taken, and nobody waits."""
+        """Close the queue: the rows in it can be taken, and no operator waits."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()
@@ -140,7 +140,7 @@ class DequeueRebatchingQueue(TorchOperator):
 
 @register_operator("CloseRebatchingQueue", inputs="1", outputs="0", gradient="none")
 class CloseRebatchingQueue(TorchOperator):
-    """Close the queue: nobody waits for it from now on."""
+    """Close the queue: no operator waits for it from now on."""
 
     _has_effects = True
 

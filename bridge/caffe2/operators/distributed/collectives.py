@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CollectiveOperator", "as_bytes"]
 
-# What gloo and NCCL can add.
+# The types that gloo and NCCL can add.
 _ADDED = (
     c10.float32,
     c10.float64,
@@ -239,7 +239,7 @@ class ReduceScatter(CollectiveOperator):
     """Add up the inputs of all processes; each process receives a part of the sum.
 
     The last input, int32, has the number of elements that each process receives. They become the
-    first elements of all inputs before it; what is behind them has no meaning.
+    first elements of all inputs before it; the elements behind them have no meaning.
     """
 
     def run(self, world: CommonWorld, timeout: timedelta | None) -> None:

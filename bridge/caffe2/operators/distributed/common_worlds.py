@@ -95,7 +95,7 @@ class CommonWorld:
         return other
 
     def close(self, failure: str) -> None:
-        """Close the connections; `failure` says why there are none to who uses it afterwards."""
+        """Close the connections; `failure` is the reason for later users."""
         self.failure = self.failure or failure
         self._group = None
 
@@ -130,7 +130,7 @@ class CommonWorld:
             ) from cause
 
     def finish(self, work: Any, timeout: timedelta | None = None) -> None:
-        """Wait for what torch has begun."""
+        """Wait for the work that torch has begun."""
         if self.engine == "NCCL":
             # torch's own wait() does not hold up the host, and its watchdog ends the process.
             end = time.monotonic() + (timeout or self.timeout or timedelta()).total_seconds()
@@ -242,7 +242,7 @@ class CloneCommonWorld(TorchOperator):
     gradient="undefined",
 )
 class DestroyCommonWorld(TorchOperator):
-    """Close the connections of a common world. What waits for this process elsewhere fails."""
+    """Close the connections of a common world. Waits for this process elsewhere fail."""
 
     _has_effects = True
 

@@ -117,7 +117,7 @@ class ReceiveTensor(_PointToPoint):
         tag: int,
         timeout: timedelta | None,
     ) -> int:
-        """Receive elements; return who sent them."""
+        """Receive elements; return the rank of the sender."""
         sent_by_any = src == _ANY
         work = group.recv_anysource([into], tag) if sent_by_any else group.recv([into], src, tag)
         world.finish(work, timeout)

@@ -73,7 +73,7 @@ class _OfStore(TorchOperator):
 
 @register_operator("StoreSet", inputs="2", outputs="0")
 class StoreSet(_OfStore):
-    """Set the key `blob_name` (the blob's name) to what input 1 holds."""
+    """Set the key `blob_name` (the blob's name) to the value of input 1."""
 
     def RunOnDevice(self) -> None:
         name = self._definition.inputs[1]
@@ -82,7 +82,7 @@ class StoreSet(_OfStore):
 
 @register_operator("StoreGet", inputs="1", outputs="1")
 class StoreGet(_OfStore):
-    """Set the output to what the key `blob_name` (the output's name) has, once it is set.
+    """Set the output to the value of the key `blob_name` (the output's name), once it is set.
 
     Raises EnforceNotMet: it is not set within `timeout_ms` (30,000).
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accumulate: adds to what its output held before."""
+"""Accumulate: adds to the old value of its output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__: list[str] = []
 class Accumulate(TorchOperator):
     """Input 0 plus `gamma` (1) times the output's former elements, if it has as many.
 
-    A class, since a function does not see what its output held.
+    A class, since a function does not see the old value of its output.
     """
 
     reads_outputs = True

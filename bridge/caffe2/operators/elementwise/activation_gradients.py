@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of the activations: from the gradient dy of the output, that of the input, dx.
+"""Gradients of the activations: from the gradient dy of the output, the gradient dx of the input.
 
 As in Caffe2, most are computed from the output y of the activation, some from its input x. Limits
 are tensors without dimensions: torch compares with them in half the time of numbers, and where the

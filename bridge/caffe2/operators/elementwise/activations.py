@@ -40,7 +40,7 @@ def relu(x: Tensor, *, out: Out = None) -> Tensor:
 @operator("LeakyRelu", inplace="0>0", gradient="LeakyReluGradient o0 g0 > 0")
 def leaky_relu(x: Tensor, *, alpha: float = 0.01, out: Out = None) -> Tensor:
     """y = x where x >= 0, else alpha * x."""
-    if x.requires_grad:  # the gradient of 0 is that of what is positive
+    if x.requires_grad:  # the gradient of 0 is the one of positive elements
         return torch.where(x >= x.new_zeros(()), x, x * alpha)
     return torch._C._nn.leaky_relu(x, alpha, out=out)
 

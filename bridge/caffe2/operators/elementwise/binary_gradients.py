@@ -36,7 +36,7 @@ def _wide(
     dC may have another shape with as many elements; `out` is left out then.
     """
     wide = broadcast.view(a, b)
-    shape: tuple[int, ...] = (-1,)  # that of no tensor
+    shape: tuple[int, ...] = (-1,)  # which no tensor has
     with contextlib.suppress(RuntimeError):
         shape = broadcast_sizes(a.shape, wide.shape)
     if shape == dc.shape:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of unary functions: from the gradient dy of the output, that of the input, dx.
+"""Gradients of unary functions: from the gradient dy of the output, the gradient dx of the input.
 
 Some are computed from the input x of the function, some from its output y. Follows the operators in
 caffe2/operators/, PyTorch 1.8.1.

@@ -75,7 +75,7 @@ class Broadcast:
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> Broadcast:
-        """Return what arguments say.
+        """Return the values of the arguments.
 
         Raises EnforceNotMet: with `broadcast`, as `axis_of`; for Pow also axes without it.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FillSizes: the sizes of what an operator fills."""
+"""FillSizes: the sizes of a fill."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FILL", "FillSizes", "room"]
 
-# What the declarations of fills have in common. Input 0 says the sizes, whatever its elements.
+# The common parts of the declarations of fills. Input 0 says the sizes, whatever its elements.
 FILL: dict[str, Any] = {
     "inplace": "0>0",
     "gradient": "none",
@@ -48,7 +48,7 @@ class FillSizes:
     def from_arguments(cls, arguments: Arguments) -> FillSizes:
         """Return the sizes that arguments say.
 
-        Raises EnforceNotMet: they contradict the number of inputs, or `shape` is no list.
+        Raises EnforceNotMet: they contradict the number of inputs, or `shape` is not a list.
         """
         shape, extra = arguments.repeated("shape", (0,)), arguments.repeated("extra_shape", (0,))
         by_elements = arguments.single("input_as_shape", False)

@@ -113,7 +113,7 @@ class DropRatio:
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> DropRatio:
-        """Return the ratio. Raises EnforceNotMet: it is no probability."""
+        """Return the ratio. Raises EnforceNotMet: it is not a probability."""
         ratio = arguments.single("ratio", 0.0)
         require(0 <= ratio <= 1, "the ratio is a probability", ratio)
         return cls(ratio)

@@ -116,7 +116,7 @@ def _is_small(x: Tensor, w: Tensor, bias: Tensor | None, window: Window) -> bool
         return False  # (asked first: sizes may be symbols where torch traces)
     if {*window.stride, *window.dilation} != {1} or min(*window.head, *window.tail) < 0:
         return False
-    # (a row of the result is computed with what lies between it and the next)
+    # (a row of the result is computed with the elements between it and the next)
     products = x.shape[0] * w.numel() * window.sizes[0] * (window.sizes[1] + w.shape[3] - 1)
     most = _MOST_PRODUCTS if w.shape[2] * w.shape[3] > 1 else _MOST_PRODUCTS // 4
     return products <= most

@@ -47,7 +47,7 @@ def convolve(
     follow it.
     """
     # The padded image, whose rows follow each other: a tap of the kernel is then an offset, also
-    # from one row to the next. What lies between the rows of the result is computed in vain.
+    # from one row to the next. The elements between the rows of the result are computed in vain.
     cdef int64_t padded_w = out_w + kernel_w - 1, padded_h = out_h + kernel_h - 1
     cdef int64_t plane = padded_h * padded_w, inner = channels // group
     cdef int64_t taps = inner * kernel_h * kernel_w, n = (out_h - 1) * padded_w + out_w

@@ -81,7 +81,8 @@ def pad_image_gradient(dy: Tensor, *, padding: Padding, order: str = "NCHW") -> 
     require(min(sizes) > 0, "dY is larger than the pads", dy, padding.pads)
     places = torch.arange(sizes[0] * sizes[1], dtype=torch.float64, device=dy.device)
     index = padding.around(places.view(1, 1, *sizes), -1.0).long().view(-1)
-    # What was not copied from the image has the index -1, and goes to an element that is cut off.
+    # An element that was not copied from the image has the index -1, and goes to an element that is
+    # cut off.
     room = dy.new_zeros(n, c, sizes[0] * sizes[1] + 1)
     room = room.index_add(2, index.remainder(room.shape[2]), dy.flatten(2))
     return channels_last(room.narrow(2, 0, sizes[0] * sizes[1]).reshape(n, c, *sizes), order)

@@ -5,7 +5,7 @@ gradient of the maximum.
 
 torch's own kernels take three to five times as long on this layout. A window is pooled along its
 columns first, a whole row of the image at a time, and then along the row. Windows may extend over
-the edges by any amount, unequal on both sides; what is outside does not count.
+the edges by any amount, unequal on both sides; elements outside do not count.
 
 Memory is given by address. Nothing is checked: the caller has sizes, types and layout right, and
 keeps the memory alive.

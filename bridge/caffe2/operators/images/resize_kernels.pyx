@@ -41,7 +41,7 @@ cdef void resize_plane(
 cdef void resize_twice(
     const Element *x, Element *y, Py_ssize_t height, Py_ssize_t width
 ) noexcept nogil:
-    """Resize a plane to twice its sizes, which is what most nets want."""
+    """Resize a plane to twice its sizes, as most nets want."""
     cdef Py_ssize_t _row, j
     for _row in range(height):
         for j in range(width):

@@ -23,7 +23,7 @@ SHORT = 16  # elements of a row; torch's kernel is slow for fewer
 
 @operator("Softmax", gradient="SoftmaxGradient o0 g0 > 0")
 def softmax(x: Tensor, *, axis: int = 1, out: Out = None) -> Tensor:
-    """Y = exp(X) / the sum of exp(X) over what is from dimension `axis` on.
+    """Y = exp(X) / the sum of exp(X) over the dimensions from `axis` on.
 
     Follows SoftmaxOp, caffe2/operators/softmax_op.cc, PyTorch 1.8.1.
     """

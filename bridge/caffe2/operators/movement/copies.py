@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 
 def _copied(x: Tensor, out: Out) -> Tensor:
-    """Return `x`, copied to `out` if there is one; the engine copies what is not."""
+    """Return `x`, copied to `out` if there is one; the engine copies other results."""
     return x if out is None or out is x else out.copy_(x)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of the engine DNNLOWP: on Int8 tensors, with parameters chosen by their values.
 
-What is not an Int8 tensor yet is quantized first. Results are Int8 tensors, too, unless the
+Other tensors are quantized first. Results are Int8 tensors, too, unless the
 argument `dequantize_output` is set; their scale and zero point are the arguments `Y_scale` and
 `Y_zero_point`, or those of the range that the plain operator's result has. Sums are formed in
 float32 of the quantized numbers, and rounded once: results are those of Caffe2 to one step.
@@ -119,7 +119,7 @@ class _Lowp(Int8Operator):
             self.put_quantized(o, made)
 
     def plainly(self, operands: list[Tensor]) -> tuple[Tensor, ...]:
-        """Return what the plain operator makes of float32.
+        """Return the result of the plain operator on float32.
 
         Raises EnforceNotMet: an operand of another type than the plain operator takes, whose
         kernels read its memory as one of those.
@@ -203,7 +203,7 @@ class Moved(_Lowp):
 
 
 class Tangent(_Lowp):
-    """Sigmoid and Tanh by a table; X is quantized for it, by ``followed_by`` of what makes it."""
+    """Sigmoid and Tanh by a table; X is quantized for it, by ``followed_by`` of its producer."""
 
     def RunOnDevice(self) -> None:
         """Look the bytes up."""

@@ -14,7 +14,7 @@ def rescale(
 ):
     """Set `y` to int64 sums times multiplier / 2**(31 + shift), rounded, as bytes.
 
-    The product is rounded first, then what is shifted out, halves away from zero.
+    The product is rounded first, then the bits that are shifted out, halves away from zero.
     """
     cdef const int64_t *source = <const int64_t *>sums
     cdef uint8_t *target = <uint8_t *>y

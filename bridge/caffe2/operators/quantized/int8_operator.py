@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import NamedTuple
 
     class Quantized(NamedTuple):
-        """Bytes, or int32 of biases, with what they mean."""
+        """Bytes, or int32 of biases, with scale and zero point."""
 
         bytes: Tensor
         scale: float

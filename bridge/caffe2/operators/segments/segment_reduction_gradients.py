@@ -89,28 +89,28 @@ def _require_sorted(dy: Tensor, ids: Tensor) -> None:
 @operator("UnsortedSegmentSumGradient", types=BY_IDS)
 @operator("SparseUnsortedSegmentSumGradient", types=BY_IDS)
 def segment_sum_gradient(dy: Tensor, ids: Tensor) -> Tensor:
-    """The gradient of each row: that of its segment."""
+    """The gradient of each row: its segment's."""
     return _spread(dy, ids)
 
 
 @operator("UnsortedSegmentMeanGradient", types=BY_IDS)
 @operator("SparseUnsortedSegmentMeanGradient", types=BY_IDS)
 def segment_mean_gradient(dy: Tensor, ids: Tensor) -> Tensor:
-    """The gradient of each row: that of its segment over the number of its rows."""
+    """The gradient of each row: its segment's over the number of its rows."""
     return _over_counts(_spread(dy, ids), ids, dy.shape[0])
 
 
 @operator("UnsortedSegmentWeightedSumGradient", types=BY_IDS)
 @operator("SparseUnsortedSegmentWeightedSumGradient", types=BY_IDS)
 def segment_weighted_sum_gradient(weights: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
-    """The gradient of each row: that of its segment times its weight."""
+    """The gradient of each row: its segment's times its weight."""
     return _weighted(_spread(dy, ids), weights)
 
 
 @operator("SortedSegmentSumGradient", types=BY_IDS)
 @operator("SparseSortedSegmentSumGradient", types=BY_IDS)
 def sorted_segment_sum_gradient(dy: Tensor, ids: Tensor) -> Tensor:
-    """The gradient of each row: that of its segment."""
+    """The gradient of each row: its segment's."""
     _require_sorted(dy, ids)
     return segment_sum_gradient(dy, ids)
 
@@ -118,7 +118,7 @@ def sorted_segment_sum_gradient(dy: Tensor, ids: Tensor) -> Tensor:
 @operator("SortedSegmentMeanGradient", types=BY_IDS)
 @operator("SparseSortedSegmentMeanGradient", types=BY_IDS)
 def sorted_segment_mean_gradient(dy: Tensor, ids: Tensor) -> Tensor:
-    """The gradient of each row: that of its segment over the number of its rows."""
+    """The gradient of each row: its segment's over the number of its rows."""
     _require_sorted(dy, ids)
     return segment_mean_gradient(dy, ids)
 
@@ -126,7 +126,7 @@ def sorted_segment_mean_gradient(dy: Tensor, ids: Tensor) -> Tensor:
 @operator("SortedSegmentWeightedSumGradient", types=BY_IDS)
 @operator("SparseSortedSegmentWeightedSumGradient", types=BY_IDS)
 def sorted_segment_weighted_sum_gradient(weights: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
-    """The gradient of each row: that of its segment times its weight."""
+    """The gradient of each row: its segment's times its weight."""
     _require_sorted(dy, ids)
     return segment_weighted_sum_gradient(weights, dy, ids)
 
@@ -134,14 +134,14 @@ def sorted_segment_weighted_sum_gradient(weights: Tensor, dy: Tensor, ids: Tenso
 @operator("LengthsSumGradient", types=BY_LENGTHS, effects=("values",))
 @operator("SparseLengthsSumGradient", types=BY_LENGTHS, effects=("values",))
 def lengths_sum_gradient(dy: Tensor, lengths: Tensor) -> Tensor:
-    """The gradient of each row: that of its segment."""
+    """The gradient of each row: its segment's."""
     return _spread(dy, _ids_of(dy, lengths))
 
 
 @operator("LengthsMeanGradient", types=BY_LENGTHS, effects=("values",))
 @operator("SparseLengthsMeanGradient", types=BY_LENGTHS, effects=("values",))
 def lengths_mean_gradient(dy: Tensor, lengths: Tensor) -> Tensor:
-    """The gradient of each row: that of its segment over the number of its rows."""
+    """The gradient of each row: its segment's over the number of its rows."""
     ids = _ids_of(dy, lengths)
     return _over_counts(_spread(dy, ids), ids, dy.shape[0])
 
@@ -149,14 +149,14 @@ def lengths_mean_gradient(dy: Tensor, lengths: Tensor) -> Tensor:
 @operator("LengthsIndicesInGradientSumGradient", types=BY_ROWS, rearranges=())
 @operator("SparseLengthsIndicesInGradientSumGradient", types=BY_ROWS, rearranges=())
 def lengths_indices_in_gradient_sum_gradient(dy: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
-    """The gradient of each row: that of its segment."""
+    """The gradient of each row: its segment's."""
     return _spread(dy, _ids_of(dy, lengths, rows.shape[0]))
 
 
 @operator("LengthsIndicesInGradientMeanGradient", types=BY_ROWS, rearranges=())
 @operator("SparseLengthsIndicesInGradientMeanGradient", types=BY_ROWS, rearranges=())
 def lengths_indices_in_gradient_mean_gradient(dy: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
-    """The gradient of each row: that of its segment over the number of its rows."""
+    """The gradient of each row: its segment's over the number of its rows."""
     ids = _ids_of(dy, lengths, rows.shape[0])
     return _over_counts(_spread(dy, ids), ids, dy.shape[0])
 
@@ -164,7 +164,7 @@ def lengths_indices_in_gradient_mean_gradient(dy: Tensor, lengths: Tensor, rows:
 @operator("LengthsWeightedSumGradient", types=BY_LENGTHS)
 @operator("SparseLengthsWeightedSumGradient", types=BY_LENGTHS)
 def lengths_weighted_sum_gradient(weights: Tensor, dy: Tensor, lengths: Tensor) -> Tensor:
-    """The gradient of each row: that of its segment times its weight."""
+    """The gradient of each row: its segment's times its weight."""
     return _weighted(_spread(dy, _ids_of(dy, lengths, weights.numel())), weights)
 
 
@@ -172,7 +172,7 @@ def lengths_weighted_sum_gradient(weights: Tensor, dy: Tensor, lengths: Tensor) 
 def sparse_lengths_indices_in_gradient_weighted_sum_gradient(
     weights: Tensor, dy: Tensor, lengths: Tensor, rows: Tensor
 ) -> Tensor:
-    """The gradient of each row: that of its segment times its weight."""
+    """The gradient of each row: its segment's times its weight."""
     return lengths_weighted_sum_gradient(weights, dy, lengths)
 
 
@@ -226,13 +226,13 @@ def _of_range(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> tuple[Tensor, Te
 
 @operator("SortedSegmentRangeSumGradient", types=BY_IDS)
 def sorted_segment_range_sum_gradient(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
-    """The gradient of each row: that of its segment."""
+    """The gradient of each row: its segment's."""
     return _of_range(x, y, dy, ids)[1]
 
 
 @operator("SortedSegmentRangeMeanGradient", types=BY_IDS)
 def sorted_segment_range_mean_gradient(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
-    """The gradient of each row: that of its segment over the number of its rows."""
+    """The gradient of each row: its segment's over the number of its rows."""
     return _over_counts(_of_range(x, y, dy, ids)[1], ids, dy.shape[0])
 
 

@@ -51,7 +51,7 @@ class SmoothL1:
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> SmoothL1:
-        """Return what arguments say. Raises EnforceNotMet: a value is out of range."""
+        """Return the values of the arguments. Raises EnforceNotMet: a value is out of range."""
         return cls(arguments)
 
     def of(self, x: Tensor) -> Tensor:
@@ -187,7 +187,7 @@ class FocalLoss:
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> FocalLoss:
-        """Return what arguments say. Raises EnforceNotMet: a value is out of range."""
+        """Return the values of the arguments. Raises EnforceNotMet: a value is out of range."""
         return cls(arguments)
 
     def share(self, label: Tensor, positives: Tensor) -> Tensor:

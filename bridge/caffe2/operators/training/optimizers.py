@@ -47,7 +47,7 @@ def learning_rate_of(lr: Tensor) -> Tensor:
 
 
 def written(out: Out, *values: Tensor) -> tuple[Tensor, ...]:
-    """Return the values, or the buffers with them; what is in its buffer already is not copied."""
+    """Return the values, or the buffers with them; a value in its buffer is not copied."""
     if out is None:
         return values
     for room, value in zip(out, values, strict=False):

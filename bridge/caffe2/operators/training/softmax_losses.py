@@ -66,7 +66,7 @@ def _bounded(logs: Tensor) -> Tensor:
 
 
 def _probabilities(label: Tensor, rows: Tensor) -> Tensor:
-    """Return the labels as a matrix. Raises EnforceNotMet: they are no probabilities."""
+    """Return the labels as a matrix. Raises EnforceNotMet: they are not probabilities."""
     require(label.dtype == rows.dtype, "the labels are float32 with label_prob", label)
     require(label.numel() == rows.numel(), "the labels have the shape of X", label, rows)
     target = label.view(rows.shape)

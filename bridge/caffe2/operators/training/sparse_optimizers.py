@@ -115,7 +115,7 @@ def _squares(g: Tensor, by_row: bool) -> Tensor:
 def _rows_for_kernel(
     param: Tensor, indices: Tensor, grad: Tensor, lr: Tensor | None, *tables: Tensor
 ) -> tuple[int, int, int, bool] | None:
-    """Return what kernels of `row_step_kernels` take as sizes; None: they cannot be used."""
+    """Return the sizes for kernels of `row_step_kernels`; None: they cannot be used."""
     width = row_width(param, indices, grad)
     given = (param, grad, *tables) if lr is None else (param, grad, lr, *tables)
     if not takes_kernels(*given) or not indices.is_cpu or not indices.is_contiguous():

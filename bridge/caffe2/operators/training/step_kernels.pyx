@@ -310,7 +310,7 @@ def yellow_fin(
 
 
 def rate(y, iteration, int64_t n, policy):
-    """Set the one element of `y` to what a function returns for the first of `n` integers."""
+    """Set the one element of `y` to the result of a function for the first of `n` integers."""
     cdef float *target = floats_of(y, 1)
     cdef const int64_t *at = <const int64_t *>floats_of(iteration, n)
     target[0] = <float><double>policy(at[0])
