@@ -75,7 +75,7 @@ def _why_no_cuda() -> str | None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip the tests that need a CUDA device where there is none, with the reason."""
     needing = [item for item in items if item.get_closest_marker("cuda")]
-    if not needing:  # torch is not imported to find out what nobody asks
+    if not needing:  # torch is not imported for a question that no test asks
         return
     reason = _why_no_cuda()
     if reason is not None:

@@ -131,7 +131,7 @@ ERRORS_OF_VIEWS: list[Case] = [
     ((7,), "unfold", (0, 2, 0), {}),
     ((7,), "unfold", (0, -1, 1), {}),
     ((7,), "unfold", (1, 2, 1), {}),
-    # a number that is no integer, or too large for one, is not cut to fit
+    # a number that is not an integer, or too large for one, is not cut to fit
     ((2, 3), "transpose", (0.0, 1), {}),
     ((2, 3), "transpose", (2**70, 0), {}),
     ((2, 3), "select", (0, 0.9), {}),

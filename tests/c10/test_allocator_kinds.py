@@ -141,7 +141,7 @@ def test_elements_that_are_objects_come_from_python(keep_cpu_allocator: c10.Allo
 def test_buffers_go_back_to_their_allocators_after_every_kind_of_growth(
     dtype: str, keep_cpu_allocator: c10.Allocator
 ) -> None:
-    """Each of many buffers, made and let go in turns, goes back to where it came from."""
+    """Each of many buffers, made and freed in turns, goes back to its allocator."""
     allocators = [HostAllocator() for _ in range(3)]
     tensors: list[caffe2.Tensor] = []
     for turn in range(12):

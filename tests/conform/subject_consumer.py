@@ -273,7 +273,7 @@ def call_deleter(managed: Any, pointer: int) -> None:
 
 
 class Owner:
-    """Holds what was imported; the deleter is called when nobody refers to it any more."""
+    """Holds an import; the deleter is called after its last reference is gone."""
 
 
 def own(array: np.ndarray, managed: Any, pointer: int, name: bytes, copy: Any) -> Array:

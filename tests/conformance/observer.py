@@ -15,7 +15,7 @@ from bridge import c10, caffe2
 class Buffers:
     """Which live address stands for which recorded buffer.
 
-    An address that was let go may come back from an ordinary allocator, so only what is held at
+    A freed address may come back from an ordinary allocator, so only what is held at
     one time, or from one step to the next, is compared. Addresses in `permanent` do not come back:
     there one buffer is one address for the whole sequence.
     """

@@ -3,7 +3,7 @@
 
 Three times: as it is; with an allocator that never gives one address twice, so that a buffer that
 should have been dropped, or kept, is told by its address and by when it came back; and with a view
-held of everything that is ever readable, which must change nothing but when memory is let go.
+held of everything that is ever readable, which must change nothing but when memory is freed.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def test_memory_is_freed_when_caffe2_freed_it(
     for number, step in enumerate(sequence.steps()):
         quarantine.released.clear()
         run_step(world, step)
-        # What was seen before and let go now: no earlier, no later than the real tensor does.
+        # Memory seen before and freed now: no earlier, no later than the real tensor frees it.
         let_go = set(quarantine.released) & buffers.seen()
         assert let_go == buffers.permanent(step.released), f"step {number}, {step.op!r}"
         check_step(world, step, number, buffers)

@@ -18,7 +18,7 @@ class Step:
     """One operation and everything that could be seen after it.
 
     `tensors` maps each name that is there to its recorded fields; `deleted` and `released` are the
-    external blocks and the buffers that were let go, in order.
+    external blocks and the freed buffers, in order.
     """
 
     op: str

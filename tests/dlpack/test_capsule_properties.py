@@ -74,7 +74,7 @@ LIES = st.fixed_dictionaries(
     optional={
         "shape": st.lists(INT64, min_size=2, max_size=2).map(tuple),
         "strides": st.lists(INT64, min_size=2, max_size=2).map(tuple),
-        # A few dimensions too many would be read from beyond the arrays; nobody can see that.
+        # A few dimensions too many would be read from beyond the arrays, unseen.
         "ndim": st.one_of(st.integers(-(2**31), -1), st.integers(10**6, 2**31 - 1)),
         "code": st.integers(0, 255),
         "bits": st.integers(0, 255),

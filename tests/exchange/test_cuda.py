@@ -159,7 +159,7 @@ def test_pinned_memory_of_the_package_is_shared_with_numpy_and_torch(wrap: type)
     assert torch.from_dlpack(x).data_ptr() == address
     assert np.from_dlpack(x).ctypes.data == address
     with pytest.raises(RuntimeError):
-        t.resize_(1 << 20)  # which would let go of the memory
+        t.resize_(1 << 20)  # which would free the memory
     here = bridge.from_dlpack(x, device="cpu", copy=False)
     assert here.data_ptr() == address
     there = bridge.from_dlpack(x, device="cuda")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An interpreter that ends while frameworks hold our memory, and we theirs: quietly, status 0.
 
-Also in Python's development mode, which fills freed memory and reports what nobody could raise.
+Also in Python's development mode, which fills freed memory and reports unraisable errors.
 """
 
 import pytest

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nothing stays behind: counts and memory are flat over many cycles of each route.
 
-Each test runs in a process of its own, whose memory is nobody else's.
+Each test runs in a process of its own, whose memory no other test uses.
 """
 
 import gc

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every route, with every framework, leaves nothing: the million cycles of the benchmark in short.
 
-A group runs in a process of its own, whose memory is nobody else's.
+A group runs in a process of its own, whose memory no other test uses.
 """
 
 import gc
@@ -20,7 +20,7 @@ from tests.helpers.routes import OPTIONAL, STATEMENTS, Names, is_here, names_of
 SIZES = (64, 64)
 CYCLES = 1500
 SLACK_BYTES = 512 * 1024
-# Which objects of a route nobody may hold on to afterwards.
+# The objects of a route that must be free afterwards.
 WATCHED = ("a", "c", "n", "t", "f", "j", "e", "arrow", "byte_array", "doubles", "mapped", "message")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On a CUDA device: whatever door memory comes in by or goes out by, nobody reads it too early.
+"""On a CUDA device: whatever door memory comes in by or goes out by, it is not read too early.
 
 The producer's stream is busy, and ours is another one; what does not wait reads zeros.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch tensors that nobody else can read: an error with its reason, never wrong values.
+"""torch tensors that other code cannot read: an error with its reason, never wrong values.
 
 Each test runs in a process of its own, since their memory is not what they say.
 """

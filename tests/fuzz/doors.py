@@ -92,7 +92,7 @@ DOORS: dict[str, tuple[Callable[[bytes], Any], Callable[[], list[bytes]]]] = {
 
 
 def enter(name: str, data: bytes) -> bool:
-    """Pass bytes to a door; return whether it took them. Raises what is no documented refusal."""
+    """Pass bytes to a door; return whether it took them. Raises undocumented errors."""
     function, _ = DOORS[name]
     try:
         return function(data) is not False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blobs as messages written by hand: what other writers make, and what nobody should.
+"""Blobs as messages written by hand: by other writers, and ones that no writer should make.
 
 Used with the real Caffe2 to record what it does with each, and with the bridge. Runs on Python 3.8.
 """

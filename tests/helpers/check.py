@@ -169,7 +169,7 @@ def _check_buffer(x: Any, expected: Expected) -> None:
         assert view.strides is not None
         assert expected.same_strides(view.strides, unit=view.itemsize)
         assert view.readonly is expected.readonly
-        # CPython compares the strides of empty buffers too, which nobody steps along.
+        # CPython compares the strides of empty buffers too, along which no step is made.
         assert not expected.numel or view.c_contiguous == expected.contiguous
         assert view.tobytes() == expected.data
 

@@ -109,7 +109,7 @@ class ManagedTensor:
             self.struct = abi.DLManagedTensor(dl_tensor=tensor, deleter=deleter)
         self.address = ctypes.addressof(self.struct)
         _known[self.address] = self
-        # Without a deleter nobody says when the struct is no longer read: it stays for good.
+        # Without a deleter it is unknown when the struct is no longer read: it stays for good.
         _pinned.add(self)
 
     @staticmethod
@@ -149,7 +149,7 @@ def _delete(address: int) -> None:
 @abi.immortal
 @abi.DELETER
 def _destroy_capsule(capsule: int) -> None:
-    """Call the deleter of a capsule that nobody took, as the protocol asks of producers."""
+    """Call the deleter of a capsule that was not taken, as the protocol asks of producers."""
     for name in (abi.VERSIONED_NAME, abi.LEGACY_NAME):
         if abi.dying_capsule_is_valid(capsule, name):
             managed = _known[abi.dying_capsule_pointer(capsule, name)]

@@ -162,7 +162,7 @@ def _serve(requests: BinaryIO, outcomes: BinaryIO) -> None:
 
 
 def _run_in_child(request: Request) -> Outcome:
-    # Files, not pipes: a child that crashes half-way or writes much blocks nobody.
+    # Files, not pipes: a child that crashes half-way or writes much blocks no other process.
     with tempfile.TemporaryFile() as report, tempfile.TemporaryFile() as output:
         child = os.fork()
         if child == 0:

@@ -307,7 +307,7 @@ def _attempt(
             hook(found)
 
     sys.unraisablehook = unraisable
-    gc.disable()  # a collection that begins now needs memory itself, and can raise to nobody
+    gc.disable()  # a collection that begins now needs memory itself, and cannot raise to a caller
     _keep_spares()
     start()
     try:
@@ -381,7 +381,7 @@ def _left_behind(run: Callable[[], None]) -> list[str]:
 
 
 def _collect() -> None:
-    """Free what nobody holds; without the GIL, what is kept for other threads goes later."""
+    """Free unreferenced objects; without the GIL, those kept for other threads go later."""
     for _ in range(4 if _WITHOUT_GIL else 1):
         gc.collect()
 

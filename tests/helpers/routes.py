@@ -168,7 +168,7 @@ class Interface:
 
 
 def refused(call: Callable[..., Any], *arguments: Any, **options: Any) -> None:
-    """Expect an error, and let go of it."""
+    """Expect an error, and drop it."""
     try:
         call(*arguments, **options)
     except (BufferError, RuntimeError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who feels an audit and a no_copy: the context that entered it, and nobody else."""
+"""An audit and a no_copy hold in the context that entered them, and in no other."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages that are no tensor: each an error that says why, soon and with little memory."""
+"""Messages that are not tensors: each an error that says why, soon and with little memory."""
 
 import gc
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The deleter of `ShareExternalPointer`: called once, with the address, when nobody needs it."""
+"""The deleter of `ShareExternalPointer`: called once, with the address, after its last use."""
 
 import gc
 import sys

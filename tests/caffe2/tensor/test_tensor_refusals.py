@@ -47,7 +47,7 @@ BAD: dict[str, Callable[[], Any]] = {
     "set": lambda: {2, 3},
     "object": object,
     "class": lambda: int,
-    "function": lambda: id,  # takes an address, too, so that it is no bad deleter
+    "function": lambda: id,  # takes an address, too, so that it is not a bad deleter
     "slice": lambda: slice(1, 2),
     "list of text": lambda: ["2"],
     "list of None": lambda: [None],

@@ -4,7 +4,7 @@
 A random program of two to four threads runs in an order that a seed chooses. Its history, which
 calls overlapped and what they returned, must have an order of the calls of each blob that keeps
 the order of calls that did not overlap, and in which each call returns what a single thread would
-see (linearizability, Herlihy and Wing, 1990). Operators are no part of it: another thread may see
+see (linearizability, Herlihy and Wing, 1990). Operators take no part in it: another thread may see
 the output of one before all of it is written.
 """
 

@@ -2,7 +2,7 @@
 """Ask the real Caffe2 all questions and print them with its answers, as JSON lines.
 
 Each is asked in a process that may crash. What ends in an error has the answer null; types that
-nobody gave a gradient, and operators that the schema refuses, are left out.
+no gradient was given, and operators that the schema refuses, are left out.
 """
 
 import json

@@ -95,7 +95,7 @@ def refused(
 
 
 class Garbage:
-    """It gives what is no capsule."""
+    """It gives an object that is not a capsule."""
 
     def __init__(self, given: Any) -> None:
         self.given = given

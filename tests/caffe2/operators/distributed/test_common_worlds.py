@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Common worlds: several at once, those that end, those that nobody joins."""
+"""Common worlds: several at once, worlds that end, worlds without other members."""
 
 from __future__ import annotations
 
