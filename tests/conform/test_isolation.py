@@ -12,7 +12,7 @@ import time
 from bridge.conform.isolation import isolated
 
 
-def test_returns_the_result() -> None:
+def test_isolated_returns_the_result() -> None:
     assert isolated(lambda: {"a": [1, None]}) == ("done", {"a": [1, None]})
 
 
@@ -60,7 +60,7 @@ def test_output_is_thrown_away(capfd: object) -> None:
     assert capfd.readouterr() == ("", "")  # type: ignore[attr-defined]
 
 
-def test_memory_is_limited() -> None:
+def test_isolated_limits_the_memory() -> None:
     def much() -> str:
         try:
             bytearray(1 << 42)

@@ -17,7 +17,7 @@ def parts(subject: Any) -> dict[str, Any]:
     return {name: getattr(subject, name) for name in ("make", "from_dlpack", "to_numpy")}
 
 
-def test_numpy_and_the_bridge_with_each_other() -> None:
+def test_numpy_and_the_bridge_share_with_each_other() -> None:
     found = check_pairs(["numpy", "bridge"])
     assert [(one["producer"], one["consumer"]) for one in found] == [
         ("numpy", "numpy"),
@@ -78,6 +78,6 @@ def test_a_copy_is_told_from_sharing() -> None:
     assert (found["outcome"], found["seen"]) == ("ok", "copied")
 
 
-def test_what_cannot_be_imported_says_so() -> None:
+def test_a_library_that_cannot_be_imported_says_so() -> None:
     found = exchanged("it cannot be imported", parts(Subject()))
     assert (found["outcome"], found["seen"]) == ("n/a", "it cannot be imported")

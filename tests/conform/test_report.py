@@ -41,7 +41,7 @@ def test_to_dict_is_fit_for_json() -> None:
     }
 
 
-def test_assert_ok_tells_what_is_broken() -> None:
+def test_assert_ok_names_the_broken_rules() -> None:
     with pytest.raises(AssertionError) as error:
         report().assert_ok()
     text = str(error.value)

@@ -21,7 +21,7 @@ def test_there_are_at_least_sixty() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_each_is_complete(rule: Rule) -> None:
+def test_each_rule_has_role_level_sentence_and_source(rule: Rule) -> None:
     assert rule == rule.id
     assert rule.role in ("producer", "consumer")
     assert rule.id.startswith(rule.role)

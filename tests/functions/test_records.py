@@ -46,7 +46,7 @@ def test_a_node_of_bytes_lives_until_it_was_used_and_another_comes() -> None:
     assert kept.find(kept.keep(second, b"")) is second
 
 
-def test_there_is_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_records_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "MOST", 2)
     kept = records.Records()
     tokens = [kept.keep(Node(), b"") for _ in range(3)]

@@ -127,7 +127,7 @@ def test_arguments_of_jax_cannot_be_written() -> None:
 
 
 @pytest.mark.parametrize("library", ["torch", "numpy", "jax"])
-def test_a_result_is_no_alias_of_a_constant_or_an_argument(library: str) -> None:
+def test_a_result_is_not_an_alias_of_a_constant_or_an_argument(library: str) -> None:
     constant = bridge.convert(np.ones(64, "float32"), library)
     x = np.ones(64, "float32") if library == "torch" else torch.ones(64)
     wrapped = bridge.wrap(lambda a: (constant, a), library)
@@ -144,7 +144,7 @@ def test_two_results_of_one_value_have_memory_of_their_own() -> None:
     assert second.tolist() == [2] * 64
 
 
-def test_what_is_no_tensor_is_static_in_jax() -> None:
+def test_arguments_that_are_not_tensors_are_static_in_jax() -> None:
     traces = []
 
     def scale(x: Any, factor: float, mode: str = "times") -> Any:
@@ -200,7 +200,7 @@ def test_exceptions_come_out_as_they_are() -> None:
         assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "fail"
 
 
-def test_gradients_that_would_be_dropped() -> None:
+def test_gradients_that_would_be_dropped_are_refused() -> None:
     x = torch.ones(3, requires_grad=True)
     cases = [
         (bridge.wrap(lambda x: x, "torch", returns="jax"), (x,)),
@@ -232,7 +232,7 @@ def test_wide_numbers_name_the_setting() -> None:
         bridge.wrap(lambda x: x, "jax")(torch.arange(3))
 
 
-def test_tensors_of_other_libraries() -> None:
+def test_tensors_of_other_libraries_come_back_as_their_library() -> None:
     double = bridge.wrap(lambda x: x * 2, "torch")
     assert isinstance(double(at.ones(2)), at.Tensor)
     assert isinstance(double(bridge.caffe2.Tensor(at.ones(2))), bridge.caffe2.Tensor)

@@ -34,7 +34,7 @@ def arrays() -> list[np.ndarray]:
 @pytest.mark.parametrize("second", [False, True], ids=["first", "second"])
 @pytest.mark.parametrize("outside", OUTSIDE)
 @pytest.mark.parametrize("inside", INSIDE)
-def test_derivatives_are_those_of_one_library(inside: str, outside: str, second: bool) -> None:
+def test_derivatives_agree_with_one_library_alone(inside: str, outside: str, second: bool) -> None:
     n, torch = namespace(inside), namespace("torch")
     for name, make in FUNCTIONS.items() if second else [("product", FUNCTIONS["product"])]:
         expected = by_torch(make(torch), arrays(), second)
@@ -58,5 +58,5 @@ def test_values_come_back_as_the_callers_library(inside: str, outside: str) -> N
     np.testing.assert_allclose(bridge.to_numpy(result["y"]), expected, rtol=1e-12)
 
 
-def test_pairs_with_paddle_in_a_process_of_their_own() -> None:
+def test_tests_with_paddle_pass_in_a_process_of_their_own() -> None:
     assert alone.run_alone("paddle", __file__) > 20

@@ -73,7 +73,7 @@ def test_leaves_have_their_paths_and_begin_at_multiples_of_64() -> None:
             assert file.get_tensor("empty").shape == (0, 3)
 
 
-def test_keys_that_are_taken_or_reserved() -> None:
+def test_keys_that_are_taken_or_reserved_get_a_number() -> None:
     tree = {
         "a": {"b": np.full(1, 1)},
         "a.b": np.full(1, 2),

@@ -173,7 +173,7 @@ def test_names_do_not_depend_on_the_environment() -> None:
         assert out == "(1,)\n"
 
 
-def test_what_is_no_link_is_left_alone() -> None:
+def test_a_file_in_place_of_a_link_is_left_alone() -> None:
     with bridge.share(np.zeros(1), name="t-file"):
         link = link_of("t-file")
     link.write_text("precious")

@@ -49,7 +49,7 @@ LIBRARIES = [
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @isolated
-def test_in(library: str) -> None:
+def test_each_library_gives_tensors_to_a_segment(library: str) -> None:
     x = source(library)
     expected = [VALUES[0]] * 2 if library == "broadcast" else VALUES
     with bridge.share(x) as shared, bridge.share({"a": [x]}) as tree:
@@ -60,7 +60,7 @@ def test_in(library: str) -> None:
 
 
 @pytest.mark.parametrize("library", ["torch", "numpy", "jax", "tensorflow"])
-def test_out_in_another_process(library: str) -> None:
+def test_each_library_gets_the_tensor_in_another_process(library: str) -> None:
     pytest.importorskip(library)
     with bridge.share(np.array(VALUES, "float32"), name="t-out", writable=library == "torch"):
         process = python(
@@ -80,7 +80,7 @@ def test_gradients_survive_in_the_error() -> None:
         bridge.share({"w": torch.nn.Parameter(torch.ones(2))})
 
 
-def test_a_state_dict() -> None:
+def test_a_state_dict_is_shared_and_loaded() -> None:
     torch = pytest.importorskip("torch")
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
     model[1].weight.data = model[1].weight.data.clone()
@@ -96,7 +96,7 @@ def test_a_state_dict() -> None:
         del other, state, found
 
 
-def test_zero_elements_and_no_dimensions() -> None:
+def test_tensors_without_elements_or_dimensions_are_shared() -> None:
     for x in (np.zeros((0,)), np.zeros((3, 0, 2), "int8"), np.array(5.5), np.zeros((1,) * 60)):
         with bridge.share(x) as shared:
             assert shared.value.shape == x.shape and shared.nbytes == x.nbytes

@@ -98,7 +98,7 @@ def test_keeps_containers_and_their_order(door: Door, cls: type) -> None:
 
 
 @pytest.mark.parametrize(("door", "cls"), DOORS.values(), ids=DOORS)
-def test_what_is_no_tensor_stays_the_same_object(door: Door, cls: type) -> None:
+def test_objects_that_are_not_tensors_stay_the_same_objects(door: Door, cls: type) -> None:
     others = [
         *(5, 2.5, 1j, True, None, "text", b"ab", bytearray(2), memoryview(b"ab"), array("d", [1])),
         *(np.float32(1), np.int64(2), np.bool_(True), np.datetime64("2020-01-01")),
@@ -223,7 +223,7 @@ def test_a_tree_without_tensors_is_copied() -> None:
     assert out["a"] is not tree["a"]
 
 
-def test_one_leaf_alone_is_what_it_was() -> None:
+def test_a_leaf_alone_is_taken_or_refused_as_without_trees() -> None:
     with pytest.raises(TypeError):
         bridge.to_torch(5)
     with pytest.raises(TypeError):
@@ -236,7 +236,7 @@ def test_one_leaf_alone_is_what_it_was() -> None:
         bridge.convert([], "tarch")
 
 
-def test_large_trees() -> None:
+def test_large_trees_are_converted() -> None:
     tree = {f"layer{i}": np.full(2, i, np.float32) for i in range(10_000)}
     out = bridge.to_torch(tree)
     assert list(out) == list(tree)

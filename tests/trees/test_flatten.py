@@ -150,7 +150,7 @@ def test_lists_leaves_in_order_and_rebuilds_the_container(tree: Any, paths: list
     assert flatten(tree).leaves[0].value is flat.leaves[0].value
 
 
-def test_keys_are_those_of_the_containers() -> None:
+def test_leaves_have_the_keys_of_their_containers() -> None:
     tree = {"model": {"layers": [Layer(A)], 3: Pair(B, None)}, "jax": OfJax(B)}
     assert [leaf.keys for leaf in flatten(tree).leaves] == [
         ("model", "layers", 0, "weight"),
@@ -176,7 +176,7 @@ def test_an_object_that_occurs_again_is_one_leaf() -> None:
     assert again["c"][1] is not again["c"][2]
 
 
-def test_what_moved_to_the_end_of_an_ordered_dict_stays_there() -> None:
+def test_an_ordered_dict_keeps_the_order_of_its_moved_items() -> None:
     tree = OrderedDict(a=A, b=B)
     tree.move_to_end("a")
     again = flatten(tree).rebuild(["first", "second"])
@@ -212,7 +212,7 @@ def test_a_frozen_dataclass_is_rebuilt_without_its_constructor() -> None:
     assert tree.weight is A
 
 
-def test_fields_that_jax_calls_static_are_no_leaves() -> None:
+def test_fields_that_jax_calls_static_are_not_leaves() -> None:
     flat = flatten(OfJax(A, note="static"))
     assert [leaf.path for leaf in flat.leaves] == [".weight"]
     assert flat.rebuild([B]).note == "static"
@@ -240,7 +240,7 @@ def test_everything_else_is_a_leaf(leaf: Any) -> None:
     assert [found.value is leaf for found in flatten([leaf]).leaves] == [True]
 
 
-def test_what_has_memory_and_stays_is_one_leaf() -> None:
+def test_objects_with_memory_are_leaves() -> None:
     for x in (b"ab", bytearray(2), memoryview(b"ab"), array("d", [1]), np.float32(1)):
         assert keeps(x)
         assert is_tensor(x)
@@ -299,7 +299,7 @@ def test_as_many_values_as_leaves_are_needed() -> None:
         flatten([A, B]).rebuild([A])
 
 
-def test_many_leaves() -> None:
+def test_many_leaves_are_listed_and_rebuilt() -> None:
     tree = {i: [np.zeros(1), i] for i in range(10_000)}
     flat = flatten(tree)
     assert len(flat.leaves) == 20_000

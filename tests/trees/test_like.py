@@ -58,7 +58,7 @@ def test_like_is_one_tensor(like: Any) -> None:
         bridge.convert(np.zeros(1), like=like)
 
 
-def test_a_name_or_like() -> None:
+def test_convert_takes_a_name_or_like_and_not_both() -> None:
     with pytest.raises(TypeError, match="not both"):
         bridge.convert(np.zeros(1), "torch", like=torch.zeros(1))
     with pytest.raises(TypeError, match="Give the name of a library"):

@@ -89,7 +89,7 @@ TRANSFORMATIONS: dict[str, tuple[Callable[[Any], Any], int]] = {
 
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
-def test_transformed_as_a_function_of_jax(name: str) -> None:
+def test_a_wrapped_function_transforms_as_a_function_of_jax(name: str) -> None:
     transform, runs = TRANSFORMATIONS[name]
     counted, (x, w) = Counted(), matrices()
     with jax.default_matmul_precision("highest"):
@@ -156,7 +156,7 @@ def test_shapes_are_found_without_random_numbers_and_side_effects_on_values() ->
     assert norm.running_mean.tolist() != [0, 0, 0]
 
 
-def test_shapes_and_numbers_that_depend_on_values() -> None:
+def test_shapes_and_numbers_that_depend_on_values_are_refused() -> None:
     x = jnp.asarray([1.0, -1.0])
     with pytest.raises(ValueError, match="shape of a result depends on values"):
         jax.jit(bridge.wrap(lambda x: x[x > 0], "torch"))(x)
@@ -202,7 +202,7 @@ def test_numpy_inside_refuses_to_be_differentiated(transform: Any) -> None:
     assert stopped(x).tolist() == [1, 1, 1]
 
 
-def test_integers_and_unused_arguments() -> None:
+def test_integers_and_unused_arguments_have_no_gradient() -> None:
     pick = bridge.wrap(lambda x, i, unused: x[i].sum(), "torch")
     x, i = jnp.arange(4.0), jnp.asarray([0, 2], "int32")
     found = jax.grad(pick, (0, 2))(x, i, x)
@@ -253,7 +253,7 @@ def test_a_record_lives_as_long_as_its_backward_pass() -> None:
     assert alive[0]() is None
 
 
-def test_threads() -> None:
+def test_threads_differentiate_at_once() -> None:
     run = bridge.wrap(lambda x: torch.tanh(x).sum(), "torch")
     derivative = jax.jit(jax.grad(run))
 

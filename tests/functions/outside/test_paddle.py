@@ -46,5 +46,5 @@ def test_paddle_tells_of_a_change_before_the_backward_pass() -> None:
         loss.backward()
 
 
-def test_paddle_in_a_process_of_its_own() -> None:
+def test_tests_of_paddle_pass_in_a_process_of_their_own() -> None:
     assert alone.run_alone("paddle", __file__) == 3

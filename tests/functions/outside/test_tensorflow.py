@@ -53,7 +53,7 @@ def test_a_loop_in_a_graph_keeps_each_step() -> None:
     assert len(runs) == 3
 
 
-def test_sizes_that_a_graph_does_not_know() -> None:
+def test_sizes_that_a_graph_does_not_know_are_found_when_it_runs() -> None:
     run = bridge.wrap(lambda x: (x * x).sum(1), "torch")
 
     @tf.function(input_signature=[tf.TensorSpec([None, 3])])
@@ -72,7 +72,7 @@ def test_sizes_that_a_graph_does_not_know() -> None:
         tf.function(run, input_signature=[tf.TensorSpec(None)])(tf.ones(3))
 
 
-def test_random_numbers_in_a_graph() -> None:
+def test_the_backward_pass_in_a_graph_has_the_same_random_numbers() -> None:
     drop = bridge.wrap(lambda x: torch.nn.functional.dropout(x, 0.5), "torch")
 
     @tf.function
@@ -86,7 +86,7 @@ def test_random_numbers_in_a_graph() -> None:
     assert y.numpy().tolist() == gradient.numpy().tolist()
 
 
-def test_integers_none_and_results_that_nobody_uses() -> None:
+def test_integers_and_unused_results_have_no_gradient() -> None:
     run = bridge.wrap(lambda x, i, unused: (x[i], x * 2, torch.argmax(x)), "torch")
     x, i = tf.constant([1.0, 2.0]), tf.constant([0, 0])
     with tf.GradientTape() as tape:
@@ -99,7 +99,7 @@ def test_integers_none_and_results_that_nobody_uses() -> None:
     assert tape.gradient(taken, x) is None
 
 
-def test_numpy_inside() -> None:
+def test_numpy_inside_runs_and_refuses_to_be_differentiated() -> None:
     double = bridge.wrap(lambda x: x * 2, "numpy")
     x = tf.ones(3)
     with tf.GradientTape() as tape:

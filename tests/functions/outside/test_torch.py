@@ -80,7 +80,7 @@ def test_gradients_have_memory_of_their_own() -> None:
     assert w.grad.tolist() == [2] * 64
 
 
-def test_results_that_nobody_uses() -> None:
+def test_unused_results_take_no_part_in_gradients() -> None:
     run = bridge.wrap(lambda x: (x * 2, x * 3), "jax")
     x = torch.ones(2, requires_grad=True)
     run(x)[1].sum().backward()
@@ -88,7 +88,7 @@ def test_results_that_nobody_uses() -> None:
     assert x.grad.tolist() == [3, 3]
 
 
-def test_the_same_backward_pass_twice() -> None:
+def test_the_same_backward_pass_runs_twice() -> None:
     x = torch.zeros(3, requires_grad=True)
     y = exponential()(x).sum()
     y.backward(retain_graph=True)
@@ -97,7 +97,7 @@ def test_the_same_backward_pass_twice() -> None:
     assert x.grad.tolist() == [2, 2, 2]
 
 
-def test_gradcheck() -> None:
+def test_gradients_of_first_and_second_order_agree_with_differences() -> None:
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
     try:
