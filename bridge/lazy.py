@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
+from _thread import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +14,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["lazily", "listed"]
+
+# The threads that import something now. A child that is forked meanwhile would wait forever for a
+# module that a thread of its parent is importing, so a fork waits instead, but not forever: the
+# import may need something that the forking thread has.
+_under_way: list[int] = []
+_LONGEST_WAIT = 10.0  # seconds
 
 
 def lazily(
@@ -28,7 +37,11 @@ def lazily(
         place = where.get(name)
         if place is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        __import__(place)
+        _under_way.append(get_ident())
+        try:
+            __import__(place)
+        finally:
+            _under_way.remove(get_ident())
         found = sys.modules[place]
         is_module = name == "C" or place.endswith(f".{name}")
         is_defined = name in getattr(found, "__all__", ())
@@ -47,3 +60,19 @@ def listed(module: str, more: Iterable[str] = ()) -> Callable[[], list[str]]:
         return sorted({*space["__all__"], *more, *(name for name in space if name[:2] == "__")})
 
     return names
+
+
+def _await_imports() -> None:
+    """Wait until no other thread imports something that is first used."""
+    end = time.monotonic() + _LONGEST_WAIT
+    while any(thread != get_ident() for thread in list(_under_way)) and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+def _forget_others() -> None:
+    """Forget the threads that a forked child does not have."""
+    _under_way[:] = [thread for thread in _under_way if thread == get_ident()]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_await_imports, after_in_child=_forget_others)

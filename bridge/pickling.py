@@ -18,10 +18,15 @@ from bridge.exchange.torch_import import import_new_torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
     from typing import Any
 
 __all__ = ["REBUILDERS", "reduced"]
+
+# What a tensor in shared memory is in a message of multiprocessing, None for another tensor;
+# bridge.shared sets it.
+in_message: Callable[[Any], tuple[Any, ...] | None] | None = None
 
 
 def reduced(tensor: Any, protocol: int) -> tuple[Any, ...]:
@@ -33,7 +38,9 @@ def reduced(tensor: Any, protocol: int) -> tuple[Any, ...]:
     back to the same device; unpickled tensors are row-major. Attributes of subclasses are included.
     """
     attributes = getattr(tensor, "__dict__", None)
-    parts = _parts(tensor, protocol)
+    parts = in_message(tensor) if in_message is not None and _is_message() else None
+    if parts is None:
+        parts = _parts(tensor, protocol)
     return (*parts, attributes) if attributes else parts
 
 
@@ -62,6 +69,12 @@ def _parts(tensor: Any, protocol: int) -> tuple[Any, ...]:
 
         return _buffer, (cls, pickle.PickleBuffer(buffer), sizes, dtype)
     return _buffer, (cls, bytearray(buffer), sizes, dtype)
+
+
+def _is_message() -> bool:
+    """Return whether the pickler is that of multiprocessing, whose messages are read at once."""
+    frame: FrameType = sys._getframe(2)  # (picklers, and methods that are compiled, have none)
+    return frame.f_globals.get("__name__") == "multiprocessing.reduction"
 
 
 def _is_torch_save() -> bool:

@@ -33,7 +33,8 @@ class Label(str):
 ASKED = "copy=True was asked for"
 # The reason if the producer copied, not the bridge.
 PRODUCER = "its producer returned a copy"
-# The reason of the copy that bridge.share is asked for; no_copy() allows it.
+# The reason of the copy that bridge.share is asked for; no_copy() allows it, and what a tensor
+# needs on the way there: its own byte order, aligned elements.
 INTO_SHARED = "it was asked for, once, in shared memory"
 
 cdef int observed = 0

@@ -132,8 +132,11 @@ class _Observer(reports.Observer):
         conversion = _current.get()
         if conversion is None or (reason == reports.PRODUCER and conversion.reasons):
             return
-        if reason != reports.INTO_SHARED and any(link.log is None for link in _open_links()):
-            call, _, route = conversion.route.partition(": ")
+        call, _, route = conversion.route.partition(": ")
+        if call == "share":
+            if reason != reports.INTO_SHARED:
+                return  # on the way into the segment: part of the copy that was asked for
+        elif any(link.log is None for link in _open_links()):
             raise EnforceBufferError(
                 f"{route} would copy {nbytes} bytes ({reason}), which bridge.no_copy() forbids.",
                 call,

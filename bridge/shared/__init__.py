@@ -2,6 +2,7 @@
 """Across processes: one copy of a tensor, or of a model, that every process of a user sees.
 
     segment     memory in a file without a name, sealed by the kernel, mapped once in a process
+    tensors     tensors in a segment
     layout      what is in it: a safetensors file, and a description
     value       from tensors and trees to that, and back
     names       links by which other processes find it

@@ -27,13 +27,15 @@ from multiprocessing.reduction import ForkingPickler
 from struct import Struct
 from weakref import WeakValueDictionary
 
+from bridge import pickling
 from bridge.at import Tensor
 from bridge.caffe2.tensor.tensor import Tensor as Caffe2Tensor
 from bridge.integrations.after_import import after_import
 from bridge.shared import handle
 from bridge.shared.layout import token_of
 from bridge.shared.names import fd_path
-from bridge.shared.segment import adopt, find_segment, in_storage, open_segment, row_of, segment_of
+from bridge.shared.segment import adopt, find_segment, open_segment
+from bridge.shared.tensors import impls, in_storage, row_of, segment_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,11 +180,12 @@ def _shared(handed: tuple[Any, ...], parts: tuple[Any, ...]) -> handle.Shared:
     return handle.arrived(_received(*handed), *parts)
 
 
-def _reduce_tensor(tensor: Any, protocol: int = pickle.DEFAULT_PROTOCOL) -> Any:
+def _in_message(tensor: Any) -> tuple[Any, ...] | None:
+    """Return what a tensor in a segment is pickled as for a message; None if it is elsewhere."""
     impl = tensor.unsafeGetTensorImpl()
     segment = segment_of(impl)
     if segment is None:
-        return tensor.__reduce_ex__(protocol)
+        return None
     types: list[Any] = []
     row = row_of(segment, impl, types)
     return _tensor, (type(tensor), _handed(segment), row, types[0])
@@ -194,7 +197,7 @@ _storages: WeakValueDictionary[tuple[Any, ...], TensorImpl] = WeakValueDictionar
 
 def _tensor(cls: Any, handed: tuple[Any, ...], row: bytes, dtype: Any) -> Any:
     segment = _received(*handed)
-    (impl,) = segment.impls(row, [dtype])
+    (impl,) = impls(segment, row, [dtype])
     storage = impl.get_storage()
     key = (segment.file, storage.data_ptr(), storage.nbytes(), storage.readonly)
     known = _storages.get(key)
@@ -209,7 +212,7 @@ def register(add: Callable[[type, Callable[[Any], Any]], None], protocol: int) -
     """Have a pickler hand over Shareds, and tensors in segments, by its function `add`."""
 
     def reduce_tensor(tensor: Any) -> Any:
-        return _reduce_tensor(tensor, protocol)
+        return _in_message(tensor) or tensor.__reduce_ex__(protocol)
 
     add(handle.Shared, _reduce_shared)
     add(Tensor, reduce_tensor)
@@ -223,6 +226,7 @@ def _register_with_loky(module: str) -> None:
 def prepare() -> None:
     """Register with multiprocessing's pickler, and with loky's when it is loaded."""
     register(ForkingPickler.register, pickle.DEFAULT_PROTOCOL)
+    pickling.in_message = _in_message  # for subclasses, which no table has
     for module in ("loky.backend.reduction", "joblib.externals.loky.backend.reduction"):
         after_import(module, partial(_register_with_loky, module))
     os.register_at_fork(after_in_child=receipts.forget)

@@ -11,7 +11,8 @@ from bridge.at import Tensor
 from bridge.c10.reports import Label, observe_call, outermost
 from bridge.shared import names
 from bridge.shared.layout import Description, read
-from bridge.shared.segment import Segment, create, open_segment, row_of, segment_of
+from bridge.shared.segment import Segment, create, open_segment
+from bridge.shared.tensors import impls, row_of, segment_of
 from bridge.shared.value import Source, Specs, Tensors, build
 
 TYPE_CHECKING = False
@@ -356,7 +357,7 @@ def _shared_again(source: Tensors, segment: Segment, name: str | None) -> Shared
     description: Description | None = Description(table, types, tree)
     if table == whole.table and types == whole.types and tree == whole.tree:
         description = None
-    tensors = [Tensor._of(impl) for impl in segment.impls(table, types)]
+    tensors = [Tensor._of(impl) for impl in impls(segment, table, types)]
     nbytes = sum(leaf.nbytes for leaf in source.leaves if leaf.twin is None)
     return _named(
         Shared._of(
@@ -374,7 +375,7 @@ def _stored(source: Source, name: str | None, writable: bool) -> Shared:
     source.write(segment, made.begins)
     segment.seal(bool(writable))
     description = made.description
-    tensors = list(map(Tensor._of, segment.impls(description.table, description.types)))
+    tensors = list(map(Tensor._of, impls(segment, description.table, description.types)))
     return _named(
         Shared._of(
             segment, made.token, None, source.rebuilt(tensors), made.nbytes,

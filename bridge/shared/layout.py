@@ -3,7 +3,7 @@
 
 The header of safetensors is padded so that the data begins at a multiple of 64. The first tensor,
 ``.pad0``, is the description that `attach` reads, so that it need not parse JSON: a head (`_HEAD`),
-the table of `Segment.impls`, the names of its types, and the pickle of the tree that the tensors
+the table of `tensors.impls`, the names of its types, and the pickle of the tree that the tensors
 are the leaves of, which refers to them by number. Each leaf begins at a multiple of 64; what is
 between two is a tensor of bytes, since safetensors has no holes.
 

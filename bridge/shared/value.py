@@ -16,6 +16,7 @@ from bridge.c10.reports import INTO_SHARED, report_copy
 from bridge.c10.type_meta import as_type
 from bridge.exchange.import_tensor import import_tensor
 from bridge.shared.layout import Leaf, plan, plan_one
+from bridge.shared.tensors import impls, write_tensor
 from bridge.trees import at, flatten, is_tensor, is_tree
 
 TYPE_CHECKING = False
@@ -148,7 +149,7 @@ class Tensors(Source):
             if leaf.twin is not None:
                 continue
             try:
-                segment.write_tensor(begin, impl)
+                write_tensor(segment, begin, impl)
             except (BufferError, EnforceNotMet) as error:
                 raise at(path, error) from error
 
@@ -264,8 +265,7 @@ def build(segment: Segment, description: Description) -> Any:
 
     Raises BufferError: they are not all in the segment; or what unpickling the tree raises.
     """
-    impls = segment.impls(description.table, description.types)
-    tensors = list(map(Tensor._of, impls))
+    tensors = list(map(Tensor._of, impls(segment, description.table, description.types)))
     if not description.tree:
         if len(tensors) != 1:
             raise BufferError("The description of the segment's tensor is damaged.")

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import bridge
-from bridge.shared.segment import create, find_segment, open_segment, segment_of
+from bridge.shared.segment import create, find_segment, open_segment
+from bridge.shared.tensors import segment_of
 from tests.helpers.sharing import descriptors, printed
 
 F_ADD_SEALS = 1033
