@@ -214,3 +214,25 @@ else:
     raise AssertionError("a net without protobuf")
 """
     assert loaded_after(code) <= {"numpy", "ml_dtypes"}
+
+
+def test_a_fork_waits_for_what_another_thread_is_importing(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(0.5)\nvalue = 5\n")
+    code = f"""
+import os, signal, sys, threading, time
+from bridge.lazy import lazily
+sys.path.insert(0, {str(tmp_path)!r})
+get, _ = lazily("__main__", {{"slow": "value"}})
+thread = threading.Thread(target=get, args=("value",))
+thread.start()
+while "slow" not in sys.modules:
+    time.sleep(0.001)
+pid = os.fork()
+if pid == 0:
+    signal.alarm(30)  # it would hang
+    os._exit(get("value"))
+thread.join()
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "5\n"

@@ -187,7 +187,6 @@ def test_a_forked_child_writes_and_frees_nothing_of_its_parents() -> None:
 
 
 def test_a_child_that_forks_while_other_threads_share_does_not_hang() -> None:
-    bridge.share(np.zeros(1)).close()  # imported: a fork during an import hangs by itself
     stop = threading.Event()
 
     def work() -> None:
@@ -204,6 +203,36 @@ def test_a_child_that_forks_while_other_threads_share_does_not_hang() -> None:
         stop.set()
         for thread in threads:
             thread.join()
+
+
+class Named(at.Tensor):
+    """A class of the user's."""
+
+    name: str
+
+
+class Pickled(at.Tensor):
+    """A class with a pickle of its own."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return list, (self.tolist(),)
+
+
+def test_a_tensor_of_a_derived_class_stays_in_its_segment() -> None:
+    shared = bridge.share(np.arange(3.0), writable=True)
+    x = Named(shared.value[1:])
+    x.name = "weights"
+    queue = multiprocessing.get_context("spawn").SimpleQueue()
+    queue.put(x)
+    found = queue.get()
+    assert type(found) is Named and found.name == "weights"
+    found[0] = 7.0
+    assert shared.value.tolist() == [0.0, 7.0, 2.0]
+    queue.put(Pickled(shared.value))
+    assert queue.get() == [0.0, 7.0, 2.0]
+    copied = pickle.loads(pickle.dumps(x))
+    assert type(copied) is Named and not bridge.shares_memory(copied, x)
+    shared.close()
 
 
 def test_a_child_outlives_its_parent() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import bridge
 from bridge import at, c10, caffe2
@@ -459,6 +460,25 @@ def test_audit_and_no_copy() -> None:
     copied = [(record.copied, record.nbytes) for record in log.records]
     assert copied[0] == (True, 32) and [one for one, _ in copied[1:]] == [False, False]
     shared.close()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: np.arange(4, dtype=">i4"),
+        lambda: np.frombuffer(bytearray(17), "f4", count=4, offset=1),
+        lambda: np.zeros(4, dtype=[("a", "i1"), ("b", "f4")])["b"],
+        lambda: np.arange(8)[::-2],
+        lambda: torch.tensor([1 + 2j]).conj(),
+        lambda: torch._neg_view(torch.tensor([1.0, 2.0])),
+    ],
+    ids=["byte-order", "misaligned", "odd-strides", "negative-strides", "conjugate", "negative"],
+)
+def test_what_an_import_would_copy_is_part_of_the_one_copy(make: Any) -> None:
+    x = make()
+    with bridge.no_copy(), bridge.audit() as log, bridge.share(x) as shared:
+        assert shared.value.tolist() == x.tolist()
+    assert [(record.copied, record.nbytes) for record in log.records] == [(True, shared.nbytes)]
 
 
 # Shared.empty.
