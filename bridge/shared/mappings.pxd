@@ -196,6 +196,6 @@ cdef extern from *:
     void unmap "bridge_shared_unmap"(Mapping* mapping) nogil
     int memfd "bridge_shared_memfd"(const char* name) nogil
     int write_all "bridge_shared_write"(int fd, const char* data, int64_t n, int64_t at) nogil
-    int reserve "bridge_shared_reserve"(int fd, int64_t n, int64_t at) nogil
+    int reserve_room "bridge_shared_reserve"(int fd, int64_t n, int64_t at) nogil
     void lock_mappings "bridge_shared_lock_mappings"() nogil
     void unlock_mappings "bridge_shared_unlock_mappings"() nogil

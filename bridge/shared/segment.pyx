@@ -31,7 +31,7 @@ from libc.errno cimport (
     ESRCH,
     errno,
 )
-from libc.stdint cimport INT64_MAX, int64_t, uint64_t, uintptr_t
+from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
@@ -70,7 +70,7 @@ from bridge.shared.mappings cimport (
     leave,
     lock_mappings,
     memfd,
-    reserve,
+    reserve_room,
     stat_t,
     unlock_mappings,
     unmap,
@@ -78,6 +78,7 @@ from bridge.shared.mappings cimport (
 )
 
 import os
+
 
 def _lock_mappings():
     lock_mappings()
@@ -112,7 +113,7 @@ cdef class Segment:
     """One use of a segment that this process has mapped; the owner of the memory of its tensors."""
 
     def __init__(self):
-        raise TypeError("A Segment is made by create(), open_segment() or segment_of() of bridge.shared.tensors.")
+        raise TypeError("A Segment is made by create(), open_segment() or tensors.segment_of().")
 
     def __dealloc__(self):
         if self.mapping != NULL:
@@ -177,11 +178,10 @@ cdef class Segment:
             raise _os_error(errno)
         return 0
 
-    cdef int reserve(self, int64_t nbytes, int64_t begin) except -1:
-        """Make room for bytes, so that writing them to the mapping cannot fail. Raises MemoryError.
-        """
+    cdef int make_room(self, int64_t nbytes, int64_t begin) except -1:
+        """Reserve room, so that writing to the mapping cannot fail. Raises MemoryError."""
         _require_inside(self.mapping, begin, nbytes)
-        if reserve(self.mapping.fd, nbytes, begin) != 0:
+        if reserve_room(self.mapping.fd, nbytes, begin) != 0:
             raise _os_error(errno)
         return 0
 

@@ -46,7 +46,7 @@ def write_tensor(Segment segment, int64_t begin, TensorImpl source):
         del owner
         return
     nbytes = checked_mul(source.c_numel, source.c_dtype.itemsize)
-    segment.reserve(nbytes, begin)
+    segment.make_room(nbytes, begin)
     target = _impl(segment, source.c_dtype, begin, nbytes, False)
     target.set_contiguous(source.c_sizes, source.ndim, source.c_numel)
     copy_elements(target, source, "share")
