@@ -3,21 +3,22 @@
 
 Threads, with the GIL or without it (what a user may do is in docs/threads.md):
 
-- A change of a tensor is one critical section of its TensorImpl, the exchange of a buffer one of its
-  Storage. A reader of several numbers of a tensor reads them in one section, or from a snapshot
-  (`seen` in tensor_impl.pxd). A reader of elements takes the owner of the memory and the address until
-  the two agree (`retained_owner`, `TensorImpl.held`).
-- A section of the object that the innermost section of the thread holds takes no lock, as in CPython
-  3.14; in 3.13 it would let other threads into the outer one (nested_sections.h).
-- One number of a tensor, a storage or the process is read and written whole (`word` in python_api.pxd).
+- A change of a tensor is one critical section of its TensorImpl, the exchange of a buffer one of
+  its Storage. A reader of several numbers of a tensor reads them in one section, or from a snapshot
+  (`seen` in tensor_impl.pxd). A reader of elements takes the owner of the memory and the address
+  until the two agree (`retained_owner`, `TensorImpl.held`).
+- A section of the object that the innermost section of the thread holds takes no lock, as in
+  CPython 3.14; in 3.13 it would let other threads into the outer one (nested_sections.h).
+- One number of a tensor, a storage or the process is read and written whole (`word` in
+  python_api.pxd).
 - Releasing an object may run Python, or wait, and so lets other threads into a section. A tensor's
   former parts are released when the change is complete (`former`).
-- A buffer is installed with its size last, and its address is read until it stays, so that the size of
-  one buffer is never taken for another's. A section that has to wait gives up those outside it, so a
-  caller that needs two objects at one moment takes both at once (`copy_to_array`).
+- A buffer is installed with its size last, and its address is read until it stays, so that the size
+  of one buffer is never taken for another's. A section that has to wait gives up those outside it,
+  so a caller that needs two objects at one moment takes both at once (`copy_to_array`).
 - Counts are atomic: users of a storage, statistics of an allocator.
-- Element types, devices and the namespaces of `caffe2` live as long as the process and are immortal:
-  no count of their references goes from processor to processor.
+- Element types, devices and the namespaces of `caffe2` live as long as the process and are
+  immortal: no count of their references goes from processor to processor.
 """
 
 from __future__ import annotations
