@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""install: make ``from caffe2.python import workspace`` import the bridge's module.
+"""install: make ``from caffe2.python import core`` import the bridge's module.
 
 Two importers read the table below. One, which `install` puts at the front of ``sys.meta_path``,
-finds the modules of Caffe2; each is the bridge's module itself: ``caffe2.python.workspace is
-bridge.caffe2.workspace``. Other modules are loaded from an old PyTorch, if `install` is given one.
+finds the modules of Caffe2; each is the bridge's module itself: ``caffe2.python.core is
+bridge.caffe2.core``; but for the workspace, whose FetchBlob scripts know otherwise. Other modules
+are loaded from an old PyTorch, if `install` is given one.
 
 The other is always there, and last. It finds by Caffe2's own name, ``bridge.caffe2.model_helper``,
 a module in its package, `bridge.caffe2.modeling.model_helper`. A file per name
@@ -85,7 +86,7 @@ _MODULES: dict[str, str | None] = {
     "caffe2.python.tt_core": "bridge.caffe2.tt_core",
     "caffe2.python.utils": "bridge.caffe2.utils",
     "caffe2.python.visualize": "bridge.caffe2.visualize",
-    "caffe2.python.workspace": "bridge.caffe2.workspace",
+    "caffe2.python.workspace": "bridge.caffe2.script_workspace",
 }
 
 
@@ -209,7 +210,7 @@ def install(force: bool = False, legacy: str | PathLike[str] | None = None) -> N
     >>> from bridge import caffe2
     >>> caffe2.install(force=True)
     >>> from caffe2.python import workspace
-    >>> workspace is caffe2.workspace
+    >>> workspace.FeedBlob is caffe2.workspace.FeedBlob
     True
     """
     source = None

@@ -28,7 +28,8 @@ _LARGEST = 2**63 - 1
 class Iter(TorchOperator):
     """Add one to the int64 in the output, which is also the input; set it to 1 if there is none.
 
-    It is on the CPU wherever the operator runs.
+    It is on the CPU wherever the operator runs. An int32 becomes an int64 with the same value; in
+    Caffe2 the value is lost.
 
     Raises EnforceNotMet: it holds something else, a negative number, or the largest int64.
     Follows IterOp, caffe2/sgd/iter_op.h, PyTorch 1.8.1.
@@ -45,6 +46,12 @@ class Iter(TorchOperator):
     def count(self) -> None:
         """Add one to the output."""
         tensor = self.OutputTensorOrUndefined(0)
+        if tensor.IsType(c10.int32) and tensor.numel() == 1 and tensor.GetDeviceType() == c10.CPU:
+            before = int(operand(tensor))
+            require(before >= 0, "the count is not negative", before)
+            options = c10.device("cpu").dtype(c10.int64)
+            operand(self.Output(0, list(tensor.sizes()), options)).fill_(before + 1)
+            return
         holds_one = tensor.IsType(c10.int64) and tensor.numel() == 1
         holds_one = holds_one and tensor.GetDeviceType() == c10.CPU
         require(holds_one, "the output holds one int64, on the CPU")
