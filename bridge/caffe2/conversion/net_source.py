@@ -15,6 +15,7 @@ from bridge.caffe2.conversion.checkpoints import open_entries
 from bridge.caffe2.conversion.file_kinds import NET, kind_of_file, unknown_file
 from bridge.caffe2.conversion.predictor_export import predictor_export_in
 from bridge.caffe2.execution.nets import run_net_once
+from bridge.caffe2.modules.absent_gpus import without_absent_gpus
 from bridge.caffe2.modules.init_net import blobs_read, run_init_net
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.caffe2.workspaces.workspace import Workspace
@@ -104,7 +105,7 @@ class NetSource:
             self.net, self.outputs = export.net, export.outputs or None
             if export.shapes is not None:
                 hints = Workspace()
-                run_net_once(hints, export.shapes, _CALLER)
+                run_net_once(hints, without_absent_gpus(export.shapes, _CALLER), _CALLER)
                 self._hint(hints, export.inputs)
         if init is not None:
             init_kind = kind_of_file(init)
@@ -196,7 +197,7 @@ class NetSource:
                 "or .onnx file, or a folder with module.py.",
                 _CALLER,
             )
-        run_net_once(self._table, self.net, _CALLER)
+        run_net_once(self._table, without_absent_gpus(self.net, _CALLER), _CALLER)
         return dict(self._table._blobs)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.names import listed
 from bridge.caffe2.execution.nets import run_net_once
+from bridge.caffe2.modules.absent_gpus import without_absent_gpus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,4 +40,4 @@ def run_init_net(table: BlobTable, message: Any, caller: str) -> None:
             "net that computes, and holds no weights. Were the two nets swapped?",
             caller,
         )
-    run_net_once(table, message, caller)
+    run_net_once(table, without_absent_gpus(message, caller), caller)

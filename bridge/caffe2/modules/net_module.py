@@ -31,6 +31,7 @@ from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob
 from bridge.caffe2.execution.net_function import NetFunction, Step, last_uses, names_of
 from bridge.caffe2.execution.torch_io import operand
+from bridge.caffe2.modules.absent_gpus import without_absent_gpus
 from bridge.caffe2.modules.init_net import run_init_net
 from bridge.caffe2.modules.loading import net_message
 from bridge.caffe2.modules.module_tape import tensors_of
@@ -64,6 +65,9 @@ def to_module(
     it they are blobs of the current workspace. inputs, outputs: names of blobs; by default the
     external inputs that are not blobs, and the external outputs. trainable: whether floating-point
     parameters require gradients.
+
+    A module runs where its tensors are: device options of GPUs that torch does not see are dropped,
+    with a warning.
 
     Blobs that the net reads become parameters (floating-point numbers) or buffers. ``state_dict``
     has the names of the blobs, with ``_`` for ``.``.
@@ -104,6 +108,7 @@ def module_on(
     trainable: bool = False,
 ) -> NetModule:
     """Return a NetDef as a module whose parameters are blobs of `table`; see `to_module`."""
+    message = without_absent_gpus(message, _CALLER)
     function = NetFunction(message, _CALLER)
     given = None if inputs is None else _names(inputs, "inputs")
     if given is None:
