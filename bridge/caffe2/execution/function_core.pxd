@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from bridge.c10.tensor_impl cimport TensorImpl
-from bridge.caffe2.execution.program cimport Program
-from bridge.caffe2.execution.program_core cimport ProgramCore, Seen
+from bridge.caffe2.execution.blob_tape cimport BlobTape
 from bridge.caffe2.execution.tape cimport Tape
+from bridge.caffe2.execution.taped_operator cimport Seen, TapedOperator
 
 # The fields of a Bound that a run needs; the base of it.
 cdef class BoundCore:
@@ -20,8 +20,7 @@ cdef class BoundCore:
     cdef public bint reads_values
     cdef public bint has_strings    # whether inputs or outputs are `Strings`
     cdef public bint is_filled      # whether `wants` has values of the operator
-    cdef int recordings             # how often it was recorded
-    cdef Tape tape    # None: not recorded for `seen`
+    cdef Tape tape              # None: not recorded for `seen`
     cdef Seen seen
     cdef list others            # pairs of seen and tape, of other sizes; None: no others
 
@@ -29,22 +28,17 @@ cdef class BoundCore:
     cdef int remember(self, Seen seen) except -1
     cdef Tape tape_of(self, Seen seen)
     cdef int set_tape(self, Tape tape) except -1
-    cdef Seen latest(self)
 
-cdef class FunctionCore(ProgramCore):
+cdef class FunctionCore(TapedOperator):
     cdef BoundCore _bound       # None: not run yet
     cdef dict _arguments
-    cdef Seen _last             # of the latest run of this operator
 
     cdef bint _is_prepared(self) noexcept
     cdef int _prepare(self) except -1
     cdef object _compute(self, bint may_record)
     cdef bint _are_plain(self, list impls) noexcept
-    cdef Program _program_of(self, Tape tape, bint has_buffers)
-    cdef bint _has_run(self) noexcept
-    cdef int _learn(self, Seen seen) except -1
-    cdef bint _repeat(self, Tape tape, list operands, list buffers) except -1
-    cdef list _layouts_in_place(self, list impls)
+    cdef BlobTape _blob_tape(self, Tape tape, list layouts)
+    cdef list _layouts(self, Seen seen, list impls)
     cdef list _buffers(self, list layouts, list impls, list operands)
     cdef list _checked(self, object returned)
     cdef int _put(self, list results, list impls, list operands, list buffers) except -1

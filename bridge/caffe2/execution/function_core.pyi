@@ -4,7 +4,7 @@ from typing import Any
 
 from typing_extensions import disjoint_base
 
-from bridge.caffe2.execution.program_core import ProgramCore
+from bridge.caffe2.execution.taped_operator import TapedOperator
 
 @disjoint_base
 class BoundCore:
@@ -24,7 +24,7 @@ class BoundCore:
     is_filled: bool
 
 @disjoint_base
-class FunctionCore(ProgramCore):
+class FunctionCore(TapedOperator):
     def RunOnDevice(self) -> None: ...
     def _checked_results(self, returned: Any) -> list[Any]: ...
     def _put_tensor(self, o: int, tensor: Any) -> None: ...

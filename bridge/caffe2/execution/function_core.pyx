@@ -13,8 +13,8 @@ output's buffer stays there. Another one becomes the value of its blob:
 - otherwise its memory becomes the blob's.
 
 Buffers are passed to functions that can write them once their sizes are known: those of outputs
-that must be in place always, others from a run on inputs of the same types and sizes. A second such
-run is recorded; see `program`.
+that must be in place always, others from a run on inputs of the same types and sizes. The second
+such run is recorded, and from the third on the tape is played; see `tape`.
 """
 
 cimport cython
@@ -42,16 +42,17 @@ from bridge.c10.tensor_impl cimport (
 )
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
-from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
-from bridge.caffe2.execution.program cimport (
+from bridge.caffe2.execution.blob_tape cimport (
     WORTH_ADOPTING,
+    BlobTape,
     Layout,
-    Program,
+    bound_tape,
     has_layout,
     put_result,
 )
-from bridge.caffe2.execution.program_core cimport ProgramCore, Seen, seen_in
+from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.tape cimport Tape
+from bridge.caffe2.execution.taped_operator cimport Seen, TapedOperator, seen_in
 from bridge.caffe2.execution.torch_state cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.exchange.torch_export cimport torch_operand
@@ -70,7 +71,7 @@ cdef extern from "Python.h":
     void* PyInterpreterState_Get()
 
 cdef enum:
-    MOST_RECORDINGS = 16    # of one operator, whose sizes change
+    MOST_SIZES = 16     # of the inputs of a definition
 
 
 cdef class BoundCore:
@@ -98,7 +99,7 @@ cdef class BoundCore:
         if self.seen is not None:
             if self.others is None:
                 self.others = []
-            elif len(self.others) == MOST_RECORDINGS:
+            elif len(self.others) == MOST_SIZES:
                 del self.others[0]
             self.others.append((self.seen, self.tape))
         self.seen, self.tape = seen, None
@@ -113,19 +114,13 @@ cdef class BoundCore:
     @cython.critical_section
     cdef int set_tape(self, Tape tape) except -1:
         """Set what was recorded last; None: it cannot be recorded."""
-        self.recordings += 1
         self.tape = tape
-        if tape is None or self.recordings > MOST_RECORDINGS:
+        if tape is None:
             self.is_recorded = False
         return 0
 
-    @cython.critical_section
-    cdef Seen latest(self):
-        """Return what was seen last."""
-        return self.seen
 
-
-cdef class FunctionCore(ProgramCore):
+cdef class FunctionCore(TapedOperator):
     """An operator whose function computes its outputs; the base of `FunctionOperator`."""
 
     cdef bint _is_prepared(self) noexcept:
@@ -166,36 +161,34 @@ cdef class FunctionCore(ProgramCore):
 
     cdef object _compute(self, bint may_record):
         """Call the function on the inputs, and put what it returns into the outputs."""
-        cdef list impls, operands, results, buffers = None, outputs
+        cdef list impls, operands, results, layouts, buffers = None, outputs
         cdef dict arguments
         cdef BoundCore bound
         cdef Seen seen
         cdef Tape tape
+        cdef BlobTape blob_tape
         if not self._is_prepared():
             self._prepare()
         bound = self._bound
         impls = self._input_impls()
         if impls is None:
             return self._compute_objects()
-        operands = [_own_operand(<TensorImpl>impl) for impl in impls]
-        _separate(operands, self._inputs)
-        arguments = self._arguments
         seen = bound.seen_of(impls)
-        if bound.out_name is not None:
-            if seen is not None and not bound.reads_values:
-                buffers = self._buffers(seen.outputs, impls, operands)
-            elif bound.forced is not None:
-                buffers = self._buffers(self._layouts_in_place(impls), impls, operands)
-        if seen is not None and not _have_layouts(operands, buffers, seen):
-            seen, buffers = None, None      # another thread changed a blob meanwhile
+        layouts = self._layouts(seen, impls)
         tape = bound.tape_of(seen) if seen is not None else None
         if tape is not None and may_record and self._are_plain(impls):
-            if self._repeat(tape, operands, buffers):
-                if self._has_run():     # of a net, whose operators run again
-                    self.keep(self._program_of(tape, buffers is not None))
-                self._learn(seen)
+            blob_tape = self._blob_tape(tape, layouts)
+            if blob_tape is not None and self.played(blob_tape):
+                self.keep(blob_tape)
                 return None
             may_record = False
+        operands = [_own_operand(<TensorImpl>impl) for impl in impls]
+        _separate(operands, self._inputs)
+        if layouts is not None:
+            buffers = self._buffers(layouts, impls, operands)
+        if seen is not None and not _have_layouts(operands, buffers, seen):
+            seen, buffers = None, None      # another thread changed a blob meanwhile
+        arguments = self._arguments
         if buffers is not None:
             arguments = dict(arguments)
             arguments[bound.out_name] = \
@@ -219,7 +212,6 @@ cdef class FunctionCore(ProgramCore):
             elif calls is not None and outputs is not None:
                 bound.set_tape(new_tape(
                     seen, calls, operands, buffers or [], results, bound.in_place))
-            self._learn(bound.latest())
         except MemoryError:
             pass        # the outputs are there, and the next run can learn as well
         return None
@@ -233,57 +225,25 @@ cdef class FunctionCore(ProgramCore):
                 return False
         return True
 
-    cdef bint _has_run(self) noexcept:
-        lock_object(self)
-        cdef bint found = self._last is not None
-        unlock_object()
-        return found
+    cdef BlobTape _blob_tape(self, Tape tape, list layouts):
+        """Return a tape bound to the blobs, whose buffers it allocates; None: it cannot be.
 
-    cdef int _learn(self, Seen seen) except -1:
-        """Set what the last run has seen."""
-        lock_object(self)
-        _before = self._last    # released on return
-        self._last = seen
-        unlock_object()
-        return 0
-
-    cdef bint _repeat(self, Tape tape, list operands, list buffers) except -1:
-        """Make the recorded calls on these tensors; return False if the function is to be called.
-
-        It says in its own words what fails.
+        layouts: those of the buffers; None: it has no buffers.
         """
-        cdef list values = operands if buffers is None else operands + buffers
-        cdef Py_ssize_t o, slot
-        try:
-            values = tape.made(values)
-        except (IndexError, RuntimeError):
-            if self._bound.in_place:    # and maybe computed in part
-                raise
-            return False
-        if tape.results is not None:
-            for o in range(len(tape.results)):
-                slot = tape.results[o]
-                if slot >= 0:
-                    self._put_result(o, values[slot])
-        return True
-
-    cdef Program _program_of(self, Tape tape, bint has_buffers):
-        cdef Program program
-        cdef list inputs = [tensor_of(<BlobCore>blob) for blob in self._inputs]
-        cdef list outputs = []
-        if has_buffers:
-            for blob, layout in zip(self._outputs, (<Seen>tape.seen).outputs):
-                tensor = None if layout is None else tensor_of(<BlobCore>blob)
-                if layout is not None and tensor is None:
-                    return None     # another thread reset it meanwhile
-                outputs.append(tensor)
-        program = Program(tape.calls, inputs, outputs, tape.slots, tape.results)
-        program.seen = tape.seen
-        n = len(inputs)
-        buffers = program.values[n:n + len(outputs)]
-        if program.is_complete and _have_layouts(program.values[:n], buffers, <Seen>tape.seen):
-            return program
-        return None
+        cdef Seen seen = <Seen>tape.seen
+        cdef Layout layout
+        cdef list tensors = [tensor_of(<BlobCore>blob) for blob in self._inputs]
+        cdef Py_ssize_t o
+        if None in tensors:     # another thread has reset a blob
+            return None
+        if layouts is None:
+            return bound_tape(tape, tensors, seen.inputs, len(tensors))
+        for o in range(len(self._outputs)):
+            layout = <Layout>layouts[o]
+            tensors.append(None if layout is None else output_sized(
+                self, self.output_blob(o, "Operator.Output"), layout.sizes, layout.ndim,
+                layout.dtype))
+        return bound_tape(tape, tensors, seen.inputs + layouts, len(self._inputs))
 
     cdef OperatorCore another(self):
         cdef FunctionCore made
@@ -352,11 +312,20 @@ cdef class FunctionCore(ProgramCore):
             impls.append(impl)
         return None if has_objects else impls
 
-    cdef list _layouts_in_place(self, list impls):
-        """Return the types and sizes of outputs that must be in place, None for others."""
-        cdef list layouts = [None] * len(self._outputs)
+    cdef list _layouts(self, Seen seen, list impls):
+        """Return the types and sizes of the buffers, None for an output without; None: no buffers.
+        """
+        cdef BoundCore bound = self._bound
+        cdef list layouts
         cdef Layout layout
-        for o, i in self._bound.forced.items():
+        if bound.out_name is None:
+            return None
+        if seen is not None and not bound.reads_values:
+            return seen.outputs if len(seen.outputs) == len(self._outputs) else None
+        if bound.forced is None:
+            return None
+        layouts = [None] * len(self._outputs)
+        for o, i in bound.forced.items():
             layout = Layout.__new__(Layout)
             if layout.set(<TensorImpl>impls[i]):
                 layouts[o] = layout
@@ -368,8 +337,6 @@ cdef class FunctionCore(ProgramCore):
         cdef Layout layout
         cdef Py_ssize_t o
         cdef Tensor tensor
-        if len(layouts) != len(self._outputs):
-            return None
         for o in range(len(self._outputs)):
             layout = <Layout>layouts[o]
             if layout is None:

@@ -26,71 +26,28 @@ __all__ = ["compile_calls", "record"]
 
 MOST_KEPT = 4096  # elements of a constant that is kept
 
+# Names in torch and torch.Tensor: what reads no elements, what may return a view, and what returns
+# sizes that depend on the values of elements.
+# fmt: off
 _METADATA = [
-    "shape",
-    "dtype",
-    "device",
-    "ndim",
-    "layout",
-    "is_cuda",
-    "is_cpu",
-    "is_meta",
-    "is_quantized",
-    "is_sparse",
-    "requires_grad",
-    "itemsize",
-    "nbytes",
+    "shape", "dtype", "device", "ndim", "layout", "is_cuda", "is_cpu", "is_meta", "is_quantized",
+    "is_sparse", "requires_grad", "itemsize", "nbytes",
 ]
 _METADATA_METHODS = [
-    "size",
-    "dim",
-    "numel",
-    "nelement",
-    "ndimension",
-    "stride",
-    "is_contiguous",
-    "is_floating_point",
-    "is_complex",
-    "storage_offset",
-    "element_size",
-    "__len__",
-    "get_device",
+    "size", "dim", "numel", "nelement", "ndimension", "stride", "is_contiguous",
+    "is_floating_point", "is_complex", "storage_offset", "element_size", "__len__", "get_device",
     "is_neg",
 ]
 _VIEWS = [
-    "t",
-    "transpose",
-    "view",
-    "reshape",
-    "permute",
-    "expand",
-    "unsqueeze",
-    "squeeze",
-    "narrow",
-    "select",
-    "flatten",
-    "unflatten",
-    "view_as",
-    "expand_as",
-    "detach",
-    "swapaxes",
-    "swapdims",
-    "movedim",
-    "diagonal",
+    "t", "transpose", "view", "reshape", "permute", "expand", "unsqueeze", "squeeze", "narrow",
+    "select", "flatten", "unflatten", "view_as", "expand_as", "detach", "swapaxes", "swapdims",
+    "movedim", "diagonal",
 ]
 _SIZES_BY_VALUES = [
-    "nonzero",
-    "argwhere",
-    "masked_select",
-    "unique",
-    "unique_consecutive",
-    "_unique2",
-    "repeat_interleave",
-    "bincount",
-    "tensor_split",
-    "histogram",
-    "one_hot",
+    "nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "_unique2",
+    "repeat_interleave", "bincount", "tensor_split", "histogram", "one_hot",
 ]
+# fmt: on
 
 
 def record(

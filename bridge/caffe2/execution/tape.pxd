@@ -23,6 +23,7 @@ cdef class Call:
     cdef dict bound_keywords
     cdef tuple last             # the slots that no later call reads
 
+    cdef Call copy(self)
     cdef int bind(self, list values) except -1
     cdef int make(self, list values) except -1
     cdef int forget(self, list values) except -1
@@ -33,6 +34,5 @@ cdef class Tape:
     cdef readonly tuple results
     cdef object seen            # the types and sizes that it is for
 
-    cdef list made(self, list operands)
     cdef int bind(self, list values) except -1
     cdef int run(self, list values) except -1

@@ -80,6 +80,15 @@ cdef class Call:
         self.roots = roots
         self.last = last
 
+    cdef Call copy(self):
+        """Return this call, not bound."""
+        cdef Call copied = Call.__new__(Call)
+        copied.function, copied.is_kernel = self.function, self.is_kernel
+        copied.arguments, copied.keywords = self.arguments, self.keywords
+        copied.result, copied.last = self.result, self.last
+        copied.is_view, copied.roots = self.is_view, self.roots
+        return copied
+
     cdef int bind(self, list values) except -1:
         """Make the arguments out of `values` for all later calls; keep the result of a view."""
         self.bound_arguments = <tuple>filled(self.arguments, values)
@@ -131,14 +140,6 @@ cdef class Tape:
         self.calls = calls
         self.slots = slots
         self.results = results
-
-    cdef list made(self, list operands):
-        """Make the calls on operands that the tape is not bound to; return the values by slot."""
-        cdef list values = operands + [None] * (self.slots - len(operands))
-        cdef Call call
-        for call in self.calls:
-            call.make(values)
-        return values
 
     cdef int bind(self, list values) except -1:
         """Bind the tape to the operands in `values`."""

@@ -5,7 +5,7 @@
 from bridge.c10.storage cimport UNVERIFIED, set_flags
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.caffe2.blobs.replace cimport become
-from bridge.caffe2.execution.program cimport put_result
+from bridge.caffe2.execution.blob_tape cimport put_result
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.exchange.torch_export cimport torch_operand
 from bridge.exchange.torch_import cimport import_torch

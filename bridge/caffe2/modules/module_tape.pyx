@@ -195,11 +195,12 @@ cdef class ModuleTape:
         self.tape.run(self.values)
         for i, slot in enumerate(self.tape.results):
             value = self.values[slot]
-            if self.outputs[i] is None:
-                self.values[slot] = None
-            else:       # whoever has it may change its sizes
+            if self.outputs[i] is not None:     # whoever has it may change its sizes
                 value = owned(torch_c.data(<PyObject*>value, torch_c.data_closure))
             found.append(value)
+        for i, slot in enumerate(self.tape.results):
+            if self.outputs[i] is None:
+                self.values[slot] = None
         return found
 
     cdef int take(self, Py_ssize_t slot, object tensor) except -1:

@@ -6,6 +6,6 @@
 - nets, plans, runnable_net, running: caffe2/workspaces/test_nets, test_operator_failure
 - torch_io: test_operator_memory
 - declaration, function_core, torch_state: test_function_operator
-- program, program_core, tape: test_function_operator
+- blob_tape, tape, taped_operator: test_function_operator
 - net_function: caffe2/modules/test_net_module
 """

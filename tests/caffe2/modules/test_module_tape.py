@@ -226,6 +226,15 @@ def test_a_blob_that_several_operators_write() -> None:
         torch.testing.assert_close(module(x), (a, -x.relu(), a - x))
 
 
+def test_one_result_is_two_outputs() -> None:
+    net = core.Net("twice")
+    net.GatherPadding(["x", "lengths"], ["before", "after"], padding_width=0)
+    module = caffe2.to_module(net, inputs=["x", "lengths"], outputs=["before", "after"])
+    for _ in range(4):
+        found = module(torch.ones(4, 2), torch.tensor([1, 3], dtype=torch.int32))
+        assert [one.tolist() for one in found] == [0, 0]
+
+
 def test_it_is_random_where_the_operators_are() -> None:
     net = core.Net("random")
     net.Dropout("x", ["y", "mask"], ratio=0.5, is_test=0)

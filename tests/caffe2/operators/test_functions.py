@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 
+from bridge import caffe2
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.function_operator import FunctionOperator
@@ -66,11 +67,42 @@ def test_repeated_runs_give_the_recorded_values(case: Case, outcome: Outcome) ->
     net = core.Net("repeated")
     net.Proto().op.extend([core.CreateOperator(op_type, inputs, outputs, **args)])
     workspace.CreateNet(net)
+    seen = set()
     for _ in range(5):
         for name, value in case.feeds.items():
             workspace.FeedBlob(name, value)  # into the same memory
         workspace.RunNet(net)
         check(outcome)
+        written = [workspace.FetchBlob(name) for name in outcome.blobs]
+        seen.add(tuple(one.tobytes() for one in written if one.dtype.kind != "O"))
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(("case", "outcome"), CASES)
+def test_repeated_calls_of_a_module_give_the_bits_of_the_first(
+    case: Case, outcome: Outcome
+) -> None:
+    if not all(map(is_numbers, case.feeds.values())):
+        return  # strings are for the engine
+    op_type, inputs, outputs, args = case.steps[0]
+    for name, value in case.feeds.items():
+        workspace.FeedBlob(name, value)
+    net = core.Net("module")
+    net.Proto().op.extend([core.CreateOperator(op_type, inputs, outputs, **args)])
+    names = list(dict.fromkeys(inputs))
+    module = caffe2.to_module(net, inputs=names, outputs=outputs)
+    given = [torch.from_numpy(np.array(case.feeds[name])) for name in names]
+    seen = set()
+    for _ in range(4):
+        found = module(*given)
+        found = found if isinstance(found, tuple) else (found,)
+        seen.add(
+            tuple(
+                one.numpy().tobytes() if isinstance(one, torch.Tensor) else str(one)
+                for one in found
+            )
+        )
+    assert len(seen) == 1
 
 
 def is_numbers(value: Any) -> bool:

@@ -2,7 +2,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """The addresses of torch tensors, for kernels.
 
-A recorded program passes a `Memory`, which has the address; see `bridge.caffe2.execution.tape`.
+A tape passes a `Memory`, which has the address; see `bridge.caffe2.execution.tape`.
 """
 
 from cpython.object cimport PyObject

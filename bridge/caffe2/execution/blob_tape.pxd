@@ -18,7 +18,7 @@ cdef class Layout:
     cdef bint set(self, TensorImpl impl)
     cdef bint fits(self, TensorImpl impl) noexcept
 
-# A tensor that a program reads or writes, and the torch tensor over its memory.
+# A tensor that a tape reads or writes, and the torch tensor over its memory.
 cdef class Operand:
     cdef TensorImpl impl
     cdef Storage storage
@@ -30,10 +30,10 @@ cdef class Operand:
     cdef bint holds(self, TensorImpl impl) except -1
     cdef object rebind(self, TensorImpl impl)
 
-cdef class Program(Tape):
+cdef class BlobTape(Tape):
     cdef list operands          # inputs, then outputs that are written
     cdef list values            # by slot
-    cdef readonly bint is_complete
 
+cdef BlobTape bound_tape(Tape tape, list tensors, list layouts, Py_ssize_t inputs)
 cdef bint has_layout(object tensor, Layout layout) except -1
 cdef int put_result(object blob, object result, TensorImpl fresh) except -1

@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Program: the torch calls of an operator, recorded once and called again without their function.
+"""BlobTape: a tape that is bound to the memory of blobs.
 
-Note "What a recorded program relies on"
-An operator's function decides by sizes, types and arguments, never by the values of elements;
-`recorder` refuses functions that read values. So on inputs of the same types and sizes it makes the
-same calls. A program is bound to torch tensors over the memory of the blobs. They are used as long
-as each blob has the same tensor, memory, type and sizes (`Operand.holds`). Memory that changed is
-bound anew; other sizes need another recording. Calls that return views of operands are made when
-the program is bound.
+It is played as long as each blob has the same tensor, memory, type and sizes (`Operand.holds`).
+Memory that changed is bound anew; other sizes need another tape.
 """
 
 from cpython.object cimport PyObject
@@ -100,7 +95,7 @@ cdef bint has_layout(object tensor, Layout layout) except -1:
 
 
 cdef class Operand:
-    """A tensor of a blob, as it was when a program was bound to it."""
+    """A tensor of a blob, as it was when a tape was bound to it."""
 
     cdef bint holds(self, TensorImpl impl) except -1:
         """Return whether `impl` is that tensor, with the same memory, type and sizes."""
@@ -131,49 +126,39 @@ cdef class Operand:
         return tensor
 
 
-cdef Operand new_operand(TensorImpl impl, bint written):
-    cdef Operand operand = Operand.__new__(Operand)
-    operand.layout = Layout.__new__(Layout)
-    operand.written = written
-    operand.layout.set(impl)
-    return operand
+cdef class BlobTape(Tape):
+    """A tape, its operands and the values by slot."""
 
 
-cdef class Program(Tape):
-    """Recorded calls on operands; see the module.
+cdef BlobTape bound_tape(Tape tape, list tensors, list layouts, Py_ssize_t inputs):
+    """Return a tape that is bound to caffe2.Tensors; None: another thread has changed one.
 
-    calls: a list of Call. inputs, outputs: the caffe2.Tensors of the operands, None for an output
-    that the calls do not write. slots: the number of
-    slots; operands have the first ones. results: for each output of the operator the slot of a
-    tensor that becomes its value, or -1 where the calls write it.
-
-    `is_complete`: False if another thread changed an operand meanwhile; do not run it then.
+    tensors: those of the inputs, then those of the outputs that the calls write, None for others.
+    layouts: their types and sizes.
     """
-
-    def __init__(self, list calls, list inputs, list outputs, int slots, tuple results):
-        cdef Tensor tensor
-        cdef Call call
-        # Their bound arguments are this program's: operators of one definition share a recording.
-        self.calls = [
-            Call(call.function, call.arguments, call.keywords, call.result, call.is_view,
-                 call.roots, call.last)
-            for call in calls
-        ]
-        self.results = results
-        self.operands = [new_operand(tensor.impl, False) for tensor in inputs]
-        self.operands += [
-            None if tensor is None else new_operand(tensor.impl, True) for tensor in outputs
-        ]
-        self.values = [None] * slots
-        self.is_complete = True
-        for i, tensor in enumerate(inputs + outputs):
-            if tensor is None:
-                continue
-            self.values[i] = (<Operand>self.operands[i]).rebind(tensor.impl)
-            if self.values[i] is None:
-                self.is_complete = False
-                return
-        self.bind(self.values)
+    cdef BlobTape found = BlobTape.__new__(BlobTape)
+    cdef Operand operand
+    cdef Tensor tensor
+    cdef Call call
+    cdef Py_ssize_t i
+    # Operators of one definition share the recording; bound arguments are their own.
+    found.calls = [call.copy() for call in tape.calls]
+    found.slots, found.results = tape.slots, tape.results
+    found.operands = []
+    found.values = [None] * tape.slots
+    for i in range(len(tensors)):
+        tensor = <Tensor?>tensors[i]
+        operand = None
+        if tensor is not None:
+            operand = Operand.__new__(Operand)
+            operand.layout = <Layout>layouts[i]
+            operand.written = i >= inputs
+            found.values[i] = operand.rebind(tensor.impl)
+            if found.values[i] is None:
+                return None
+        found.operands.append(operand)
+    found.bind(found.values)
+    return found
 
 
 cdef int put_result(object blob, object result, TensorImpl fresh) except -1:

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.caffe2.execution.blob_tape cimport BlobTape, Operand
+from bridge.caffe2.execution.operator_core cimport OperatorCore
+
+# The types and sizes of the inputs and outputs of a run of a definition.
+cdef class Seen:
+    cdef list inputs            # of Layout
+    # Of Layout; None: not written. Empty: outputs cannot be requested before a run.
+    cdef list outputs
+
+    cdef bint fits(self, list impls)
+
+cdef Seen seen_in(list inputs, list outputs)
+
+# An operator that may have a tape.
+cdef class TapedOperator(OperatorCore):
+    cdef BlobTape _tape         # None: not recorded
+
+    cdef int keep(self, BlobTape tape) except -1
+    cdef bint played(self, BlobTape tape) except -1
+    cdef bint bound(self, BlobTape tape) except -1
+    cdef bint _writes_inputs(self, BlobTape tape) except -1
+    cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1
+    cdef int _put_results(self, BlobTape tape) except -1
+    cdef int _put_result(self, Py_ssize_t o, object result) except -1
+    cdef bint _is_on_device(self, TensorImpl impl) noexcept

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""TapedOperator: an operator that plays a tape on its blobs, and the sizes that a tape fits."""
+
+from bridge.c10.python_api cimport lock_object, unlock_object
+from bridge.c10.storage cimport READONLY
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    device_index_of,
+    device_type_of,
+    has_memory,
+    is_contiguous_now,
+    is_undefined,
+    storage_flags,
+)
+from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
+from bridge.caffe2.execution.blob_tape cimport BlobTape, Layout, Operand, put_result
+from bridge.caffe2.execution.operator_core cimport OperatorCore
+from bridge.caffe2.tensor.tensor cimport Tensor
+from bridge.dlpack.abi cimport DL_CPU
+from bridge.exchange.torch_import cimport import_torch
+
+cdef class Seen:
+    """The types and sizes of the inputs and outputs of a run."""
+
+    cdef bint fits(self, list impls):
+        """Return whether inputs have these types and sizes."""
+        cdef Py_ssize_t i
+        if len(impls) != len(self.inputs):
+            return False
+        for i in range(len(impls)):
+            if not (<Layout>self.inputs[i]).fits(<TensorImpl>impls[i]):
+                return False
+        return True
+
+
+cdef Seen seen_in(list inputs, list outputs):
+    """Return the layouts of TensorImpls, None for None; None if they cannot be remembered."""
+    cdef Seen seen = Seen.__new__(Seen)
+    cdef TensorImpl impl
+    cdef Layout layout
+    seen.inputs, seen.outputs = [], []
+    for impls, layouts in ((inputs, seen.inputs), (outputs, seen.outputs)):
+        for impl in impls:
+            if impl is None:
+                layouts.append(None)
+                continue
+            layout = Layout.__new__(Layout)
+            if not layout.set(impl):
+                return None
+            layouts.append(layout)
+    return seen
+
+
+cdef class TapedOperator(OperatorCore):
+    """An operator that plays a tape as long as it fits the blobs."""
+
+    cdef bint repeat(self) except -1:
+        """Play the tape if it fits the blobs; return whether it did."""
+        cdef BlobTape tape
+        lock_object(self)       # against `keep` in another thread
+        tape = self._tape
+        unlock_object()
+        return tape is not None and self.bound(tape) and self.played(tape)
+
+    cdef int keep(self, BlobTape tape) except -1:
+        """Set the tape that repeats the operator; None: the function does."""
+        lock_object(self)
+        _before = self._tape    # released on return
+        self._tape = tape
+        unlock_object()
+        return 0
+
+    cdef bint played(self, BlobTape tape) except -1:
+        """Play a tape that is bound to the blobs, and put its results there.
+
+        Return False if the function is to be called: it says in its own words what is wrong.
+        """
+        try:
+            tape.run(tape.values)
+        except (IndexError, RuntimeError):
+            if self._writes_inputs(tape):
+                raise
+            return False
+        if tape.results is not None:
+            self._put_results(tape)
+        return True
+
+    cdef bint _writes_inputs(self, BlobTape tape) except -1:
+        """Return whether an output has memory of an input, and so cannot be computed again."""
+        cdef Py_ssize_t n = len(self._inputs)
+        cdef list inputs = [(<Operand>one).storage for one in tape.operands[:n]]
+        return any([one is not None and (<Operand>one).storage in inputs
+                    for one in tape.operands[n:]])
+
+    cdef bint bound(self, BlobTape tape) except -1:
+        """Bind a tape to the blobs as they are now; return whether that is possible."""
+        cdef Operand operand
+        cdef Tensor tensor
+        cdef Py_ssize_t i, n = len(self._inputs)
+        cdef bint is_bound = True
+        for i in range(len(tape.operands)):
+            operand = <Operand>tape.operands[i]
+            if operand is None:
+                continue
+            tensor = tensor_of(<BlobCore>(
+                self._inputs[i] if i < n else self._outputs[i - n]))
+            if tensor is not None and operand.holds(tensor.impl):
+                continue
+            value = None
+            if tensor is not None and self._can_rebind(operand, tensor.impl):
+                value = operand.rebind(tensor.impl)
+            if value is None:
+                if not is_bound:
+                    self.keep(None)     # it is bound in part
+                return False
+            tape.values[i] = value
+            is_bound = False
+        if not is_bound:
+            tape.bind(tape.values)
+        return True
+
+    cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1:
+        return not is_undefined(impl) and operand.layout.fits(impl) \
+            and is_contiguous_now(impl) and has_memory(impl) \
+            and self._is_on_device(impl) \
+            and not (operand.written and storage_flags(impl) & READONLY)
+
+    cdef int _put_results(self, BlobTape tape) except -1:
+        cdef Py_ssize_t o, slot
+        cdef object result
+        for o in range(len(tape.results)):
+            slot = tape.results[o]
+            if slot >= 0:
+                result = tape.values[slot]
+                tape.values[slot] = None
+                self._put_result(o, result)
+        return 0
+
+    cdef int _put_result(self, Py_ssize_t o, object result) except -1:
+        cdef TensorImpl fresh = import_torch(result, None)
+        if not fresh.flags & CONTIGUOUS:
+            result = result.contiguous()
+            fresh = import_torch(result, None)
+        return put_result(self._outputs[o], result, fresh)
+
+    cdef bint _is_on_device(self, TensorImpl impl) noexcept:
+        return device_type_of(impl) == self._definition.device_type and (
+            device_type_of(impl) == DL_CPU
+            or device_index_of(impl) == self._definition.device_index)
