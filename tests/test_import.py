@@ -216,7 +216,7 @@ else:
     assert loaded_after(code) <= {"numpy", "ml_dtypes"}
 
 
-def test_a_fork_waits_for_what_another_thread_is_importing(tmp_path: Path) -> None:
+def test_a_fork_waits_for_an_import_of_another_thread(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time\ntime.sleep(0.5)\nvalue = 5\n")
     code = f"""
 import os, signal, sys, threading, time

@@ -307,7 +307,9 @@ def test_operations_give_plain_tensors(
         lambda x: x.conj().imag.sum() + x.mH.resolve_conj().sum(),
     ],
 )
-def test_computes_what_torch_conjugates_inside(read: Callable[[Any], torch.Tensor]) -> None:
+def test_operations_that_conjugate_inside_give_right_values(
+    read: Callable[[Any], torch.Tensor],
+) -> None:
     t = torch.randn(4, 4, dtype=torch.complex128, generator=torch.Generator().manual_seed(1))
     array = t.numpy().copy()
     array.flags.writeable = False

@@ -170,7 +170,7 @@ def test_the_gradient_of_integers_is_refused() -> None:
 @pytest.mark.skipif(
     not hasattr(torch.utils.dlpack, "ReadOnlyTensorWrapper"), reason="torch 2.14 exports read-only"
 )
-def test_what_torch_exports_read_only_is_read_only() -> None:
+def test_tensors_that_torch_exports_read_only_are_read_only() -> None:
     t = torch.arange(3.0)
     wrapped = torch.utils.dlpack.ReadOnlyTensorWrapper(t)
     x = bridge.from_dlpack(wrapped)

@@ -328,7 +328,7 @@ def test_an_object_that_hands_out_copies_has_sizes_and_type() -> None:
     assert found.address is None and "new memory" in str(found.note)
 
 
-def test_an_undefined_torch_tensor_that_is_alive() -> None:
+def test_an_undefined_torch_tensor_is_explained_and_shares_nothing() -> None:
     t, left = torch.ones(4), undefined_tensor()
     assert "undefined" in explained(left)["note"]
     assert any("torch.Tensor" in one for one in explained(bridge.from_dlpack(t))["shared_by"])

@@ -34,7 +34,7 @@ def joined(process: Any) -> int:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_arguments(method: str) -> None:
+def test_a_new_process_gets_shareds_and_tensors_as_arguments(method: str) -> None:
     context = multiprocessing.get_context(method)
     shared = bridge.share({"a": np.arange(6.0).reshape(2, 3)}, name="t-arguments")
     x = shared.value["a"]
@@ -59,7 +59,7 @@ def test_arguments(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_queues_both_ways(method: str) -> None:
+def test_queues_pass_shareds_and_tensors_both_ways(method: str) -> None:
     context = multiprocessing.get_context(method)
     requests, answers = context.SimpleQueue(), context.SimpleQueue()
     process = context.Process(target=sharing.echo, args=(requests, answers))
@@ -83,7 +83,7 @@ def test_queues_both_ways(method: str) -> None:
     assert (mappings(), descriptors()) == ([], [])
 
 
-def test_a_pipe_and_a_queue_with_a_thread() -> None:
+def test_a_pipe_and_a_queue_with_a_thread_pass_tensors() -> None:
     context = multiprocessing.get_context("spawn")
     reading, writing = context.Pipe(duplex=False)
     queue: Any = context.Queue()
@@ -104,7 +104,7 @@ def test_a_pipe_and_a_queue_with_a_thread() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_pools(method: str) -> None:
+def test_pools_pass_shareds_and_tensors(method: str) -> None:
     with multiprocessing.get_context(method).Pool(2) as pool:
         made = pool.map(sharing.make, [[float(i)] * 3 for i in range(8)])
         assert [one.value.tolist() for one in made] == [[float(i)] * 3 for i in range(8)]
@@ -116,7 +116,7 @@ def test_pools(method: str) -> None:
     del made, shareds
 
 
-def test_concurrent_futures() -> None:
+def test_concurrent_futures_pass_shareds_and_tensors() -> None:
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as executor:
         made = list(executor.map(sharing.make, [[1.0, 2.0], [3.0]]))
@@ -126,7 +126,7 @@ def test_concurrent_futures() -> None:
     del made, x
 
 
-def test_joblib() -> None:
+def test_joblib_passes_shareds_and_tensors() -> None:
     joblib = pytest.importorskip("joblib")
     from joblib.externals.loky import get_reusable_executor
 
@@ -319,7 +319,7 @@ def test_pickle_makes_a_reference_of_a_shared_and_copies_tensors() -> None:
         pickle.loads(stream)
 
 
-def test_messages_that_arrived_are_let_go_of() -> None:
+def test_messages_that_arrived_free_their_memory() -> None:
     queue = multiprocessing.get_context("fork").SimpleQueue()
     for _ in range(5):
         queue.put(bridge.share(np.zeros(100)))
@@ -330,7 +330,7 @@ def test_messages_that_arrived_are_let_go_of() -> None:
     assert (descriptors(), mappings()) == ([], [])
 
 
-def test_a_message_on_its_way_needs_nobody_to_keep_its_segment() -> None:
+def test_a_message_on_its_way_keeps_its_segment() -> None:
     maker = python(
         "import multiprocessing.connection as c, bridge, numpy as np, sys, gc\n"
         "with c.Listener(authkey=b'key') as listener:\n"
@@ -363,7 +363,7 @@ def test_no_thread_and_no_process_is_started() -> None:
     assert len(os.listdir("/proc/self/task")) == before
 
 
-def test_many_messages_on_their_way() -> None:
+def test_many_messages_arrive_in_order() -> None:
     queue = multiprocessing.get_context("fork").Queue()
     for i in range(300):
         queue.put(bridge.share(np.full(2, i)))

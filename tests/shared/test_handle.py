@@ -77,7 +77,7 @@ def test_a_writable_segment_is_written_by_everyone() -> None:
         assert shared.writable is True
 
 
-def test_what_a_shared_says_of_itself() -> None:
+def test_a_shared_says_name_size_and_path() -> None:
     with bridge.share(np.zeros((2, 3), "int16"), name="t-says") as shared:
         assert (shared.name, shared.nbytes, shared.writable) == ("t-says", 12, False)
         assert re.fullmatch(r"/proc/\d+/fd/\d+", shared.path)
@@ -111,7 +111,7 @@ def test_a_closed_shared_has_no_value_and_its_tensors_stay() -> None:
     "name",
     ["", ".", "..", "a/b", "a b", "ü", "x" * 101, "a\0", "a\n", "é" * 3],
 )
-def test_names_are_plain(name: str) -> None:
+def test_names_with_other_characters_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"name|path"):
         bridge.share(at.ones(1), name=name)
     if "/" not in name:
@@ -125,7 +125,7 @@ def test_other_names_are_taken(name: str) -> None:
         assert bridge.attach(name).tolist() == [1]
 
 
-def test_a_name_that_is_no_str() -> None:
+def test_a_name_that_is_not_a_string_is_refused() -> None:
     for wrong in (5, b"x", at.ones(1), None):
         with pytest.raises(TypeError):
             bridge.attach(wrong)  # type: ignore[arg-type]
@@ -196,7 +196,7 @@ def test_a_stopped_maker_is_attached_all_the_same() -> None:
     ended(maker)
 
 
-def test_waiting_for_a_name() -> None:
+def test_attach_waits_for_a_name_until_its_timeout() -> None:
     begin = time.monotonic()
     with pytest.raises(TimeoutError):
         bridge.attach("t-never", timeout=0.05)
@@ -212,7 +212,7 @@ def test_waiting_for_a_name() -> None:
         bridge.attach("t-never", timeout="1")  # type: ignore[arg-type]
 
 
-def test_one_mapping_and_one_descriptor_however_many_tensors() -> None:
+def test_many_tensors_of_a_segment_have_one_mapping_and_one_descriptor() -> None:
     maker = python(MAKER, "t-once")
     path = line_of(maker)
     found = [bridge.attach("t-once"), bridge.attach(path), bridge.attach("t-once")[1]]
@@ -260,7 +260,7 @@ def test_a_tree_keeps_its_kinds_and_its_other_leaves() -> None:
         assert shared.nbytes == 16 + 4 + 0 + 2 + 16 + 1
 
 
-def test_a_tree_in_another_process() -> None:
+def test_another_process_gets_a_tree() -> None:
     with bridge.share({"a": [np.arange(3), "s"], "n": None}, name="t-tree"):
         out = printed(
             "import bridge\nx = bridge.attach('t-tree')\n"
@@ -287,7 +287,7 @@ def test_two_views_of_the_same_elements_are_stored_once() -> None:
         assert bridge.attach(shared.path)[1][0].item() == 9
 
 
-def test_a_container_that_contains_itself() -> None:
+def test_a_container_that_contains_itself_is_refused() -> None:
     tree: list[Any] = [at.ones(1)]
     tree.append(tree)
     with pytest.raises(ValueError, match="itself"):
@@ -327,7 +327,7 @@ def test_buffers_are_tensors_here() -> None:
 # What is refused.
 
 
-def test_what_cannot_be_shared_is_refused_with_its_place() -> None:
+def test_a_tensor_that_cannot_be_shared_is_refused_with_its_place() -> None:
     import torch
 
     cases = {
@@ -366,7 +366,7 @@ def test_no_room_is_a_memory_error() -> None:
     assert names() == []
 
 
-def test_out_of_descriptors() -> None:
+def test_a_process_without_descriptors_gets_an_error_and_recovers() -> None:
     out = printed(
         "import bridge, os, resource\n"
         "x = bridge.at.zeros(4)\n"
@@ -388,7 +388,7 @@ def test_out_of_descriptors() -> None:
 # Again without a copy.
 
 
-def test_what_lies_in_a_segment_is_shared_again() -> None:
+def test_tensors_in_a_segment_are_shared_again_without_a_copy() -> None:
     with bridge.share({"a": np.arange(6.0).reshape(2, 3), "b": np.ones(2)}) as first:
         inside: list[Any] = [
             first,
@@ -449,7 +449,7 @@ def test_the_holder_of_an_attached_tensor_shares_it_again_after_its_maker_died()
             assert out == "15.0\n"
 
 
-def test_audit_and_no_copy() -> None:
+def test_audit_records_the_copy_and_no_copy_allows_it() -> None:
     x = np.ones(4)
     with bridge.no_copy(), bridge.share(x) as shared:
         pass
@@ -474,7 +474,7 @@ def test_audit_and_no_copy() -> None:
     ],
     ids=["byte-order", "misaligned", "odd-strides", "negative-strides", "conjugate", "negative"],
 )
-def test_what_an_import_would_copy_is_part_of_the_one_copy(make: Any) -> None:
+def test_a_copy_by_an_import_is_part_of_the_one_copy(make: Any) -> None:
     x = make()
     with bridge.no_copy(), bridge.audit() as log, bridge.share(x) as shared:
         assert shared.value.tolist() == x.tolist()
@@ -484,7 +484,7 @@ def test_what_an_import_would_copy_is_part_of_the_one_copy(make: Any) -> None:
 # Shared.empty.
 
 
-def test_empty() -> None:
+def test_empty_makes_zeros_of_the_given_sizes_and_type() -> None:
     with bridge.Shared.empty(((2, 3), "float32"), name="t-empty") as shared:
         assert shared.value.tolist() == [[0.0] * 3] * 2 and shared.writable
         printed("import bridge; bridge.attach('t-empty')[1].numpy()[:] = 4")
@@ -510,7 +510,7 @@ def test_empty_takes_trees() -> None:
         assert shared.nbytes == 8 + 3 + 1 + 8 + 16
 
 
-def test_empty_refuses() -> None:
+def test_empty_refuses_a_spec_without_sizes_and_a_type() -> None:
     for spec in (5, {}, "x", {"a": 1}):
         with pytest.raises(TypeError):
             bridge.Shared.empty(spec)

@@ -51,7 +51,7 @@ print("signal", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
 
 
-def test_nobody_else_can_write_or_resize() -> None:
+def test_another_process_cannot_write_or_resize() -> None:
     with bridge.share(np.arange(4.0)) as shared:
         out = printed(ATTACK, shared.path)
         assert out.splitlines() == [
@@ -91,7 +91,7 @@ def file_of(shared: bridge.Shared) -> bytes:
         return file.read()
 
 
-def test_files_that_are_no_segments(tmp_path: os.PathLike[str]) -> None:
+def test_files_that_are_not_segments_are_refused(tmp_path: os.PathLike[str]) -> None:
     regular = os.path.join(tmp_path, "regular")
     pipe = os.path.join(tmp_path, "pipe")
     os.mkfifo(pipe)
