@@ -327,7 +327,8 @@ cdef object _taken_as_bytes(TensorImpl impl):
     cdef int64_t itemsize, n, low = 0, high
     impl = seen(impl)
     itemsize = impl.c_dtype.itemsize
-    if impl.c_dtype.torch is None:
+    if impl.c_dtype.torch is None or (impl.c_dtype.c_dlpack.bits < 8
+                                      and impl.c_dtype.c_dlpack.lanes == 1):
         _raise_refused(impl, TypeError(f"torch {torch.__version__} has no such type"))
     high = impl.c_numel - 1
     if impl.c_numel:

@@ -7,12 +7,12 @@ a class that has what at.Tensor has. What of that cannot be traced breaks the gr
 allowed: the tensor leaves the graph as an at.Tensor, on which the call is made. With
 ``fullgraph=True`` it is an error, and results are of the class `TracedTensor`.
 
-In ``audit()`` and ``no_copy()`` nothing is replaced.
+In ``audit()`` and ``no_copy()`` nothing is replaced. Before torch 2.9 each function breaks the
+graph.
 """
 
 from __future__ import annotations
 
-import inspect
 import os
 
 import numpy
@@ -222,8 +222,8 @@ def _outside_of_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-# torch 2.7
-_HAS_REASONS = "reason" in inspect.signature(torch.compiler.disable).parameters
+# Before, what is traced may not name classes; all functions break the graph.
+_IS_TRACED = tuple(int(number) for number in torch.__version__.split(".")[:2]) >= (2, 9)
 # The parts of the functions of `bridge`.
 _NOT_TRACED = (
     *("bridge.c10", "bridge.exchange", "bridge.libraries", "bridge.see"),
@@ -238,8 +238,10 @@ def register() -> None:
     from torch._dynamo import trace_rules
 
     why = "the bridge's functions are traced for torch's tensors only"
-    reasons = {"reason": why} if _HAS_REASONS else {}
-    _outside = torch.compiler.disable(_call, **reasons)  # type: ignore[no-untyped-call]
+    told = {"reason": why} if _IS_TRACED else {}
+    if not _IS_TRACED:  # for torch's error under fullgraph=True
+        _call.__qualname__ = "bridge's functions are traced from torch 2.9 on"
+    _outside = torch.compiler.disable(_call, **told)  # type: ignore[no-untyped-call]
     _one_graph = torch.compiler.assume_constant_result(_is_one_graph)  # type: ignore[no-untyped-call]
     pairs: list[tuple[Any, Any]] = [
         (to_torch, _to_torch),
@@ -252,17 +254,20 @@ def register() -> None:
     for name in (*names, "to_cupy", "to_jax", "to_tensorflow"):
         function = getattr(front, name)
         pairs.append((function, _outside_of_graphs(function)))
+    if not _IS_TRACED:
+        pairs = [(function, _outside_of_graphs(function)) for function, _ in pairs]
     for compiled, traced in pairs:
         # compiled functions have no signature that could be compared
         torch.compiler.substitute_in_graph(compiled, skip_signature_check=True)(traced)
     for package in _NOT_TRACED:
         trace_rules.add(package)
+    _refuse_strangers()
+    if not _IS_TRACED:
+        return
     # ``x.dtype`` of an argument, which guards compare
-    if _HAS_REASONS:
-        torch.utils._pytree.register_constant(TypeMeta)
+    torch.utils._pytree.register_constant(TypeMeta)
     _let_tensors_leave()
     _answer_for_the_class()
-    _refuse_strangers()
 
 
 def _let_tensors_leave() -> None:

@@ -13,6 +13,10 @@ import bridge
 from bridge import at
 from bridge.front import from_dlpack, to_torch
 
+pytestmark = pytest.mark.skipif(
+    tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9), reason="traced from torch 2.9 on"
+)
+
 GRAPHS: dict[str, Callable[[Any], Any]] = {
     "to_torch": lambda t: bridge.to_torch(t) + 1,
     "to_torch by name": lambda t: to_torch(t, copy=None) + 1,

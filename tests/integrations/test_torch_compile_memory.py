@@ -14,6 +14,10 @@ import torch
 import bridge
 from bridge import at, caffe2
 
+pytestmark = pytest.mark.skipif(
+    tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9), reason="traced from torch 2.9 on"
+)
+
 
 @pytest.fixture(autouse=True)
 def _fresh_graphs() -> Iterator[None]:
