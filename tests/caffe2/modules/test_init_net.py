@@ -22,7 +22,7 @@ def test_swapped_nets_are_an_error_that_says_so() -> None:
     assert isinstance(caught.value, ValueError)
 
 
-def test_blobs_read_are_those_that_nothing_wrote_before() -> None:
+def test_the_blobs_read_are_the_ones_without_an_earlier_write() -> None:
     net = core.Net("net")
     net.Relu("a", "b")
     net.Add(["b", "c"], "a")

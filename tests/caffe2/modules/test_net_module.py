@@ -53,7 +53,7 @@ def expected(net: core.Net) -> list[Any]:
     return found
 
 
-def test_values_names_and_memory() -> None:
+def test_a_module_has_values_names_and_memory_of_the_net() -> None:
     net = perceptron()
     module = caffe2.to_module(net, inputs=["x"])
     assert (module.input_names, module.output_names) == (("x",), ("y", "0"))
@@ -67,7 +67,7 @@ def test_values_names_and_memory() -> None:
         np.testing.assert_allclose(one.detach().numpy(), other, rtol=1e-6)
 
 
-def test_gradients_are_those_of_the_net() -> None:
+def test_gradients_equal_the_gradients_of_the_net() -> None:
     net = perceptron()
     module = caffe2.to_module(net, inputs=["x"], outputs=["y"], trainable=True)
     module(X).sum().backward()
@@ -112,13 +112,13 @@ def test_copies_compute_the_same_on_memory_of_their_own(how: str) -> None:
     assert other.input_names == ("x",)
 
 
-def test_to_another_type() -> None:
+def test_a_module_is_converted_to_another_type() -> None:
     module = caffe2.to_module(perceptron(), inputs=["x"])
     module.double()
     assert module(X.astype(np.float64))[0].dtype == torch.float64
 
 
-def test_exported_and_compiled() -> None:
+def test_a_module_is_exported_and_compiled() -> None:
     module = caffe2.to_module(affine())
     x = torch.from_numpy(X)
     batch = torch.export.Dim("batch")
@@ -138,7 +138,7 @@ def test_many_modules_are_compiled_in_one_process() -> None:
         torch.testing.assert_close(compiled(torch.from_numpy(X)), module(X))
 
 
-def test_from_files_with_an_init_net(tmp_path: Path) -> None:
+def test_a_module_is_made_from_files_with_an_init_net(tmp_path: Path) -> None:
     init = core.Net("init")
     init.GivenTensorFill([], "w", shape=[2, 8], values=np.arange(16.0) / 16)
     init.ConstantFill([], "b", shape=[2], value=1.0)
@@ -193,13 +193,13 @@ def test_nets_inside_operators_use_the_blobs_around_them() -> None:
         ({"inputs": []}, "no blob 'x'"),
     ],
 )
-def test_refused(arguments: dict[str, Any], text: str) -> None:
+def test_wrong_arguments_are_refused(arguments: dict[str, Any], text: str) -> None:
     net = perceptron()
     with pytest.raises(c10.EnforceNotMet, match=text):
         caffe2.to_module(net, **arguments)
 
 
-def test_wrong_calls() -> None:
+def test_wrong_calls_are_refused() -> None:
     module = caffe2.to_module(perceptron(), inputs=["x"])
     for call in (
         lambda: module(),
@@ -214,7 +214,7 @@ def test_wrong_calls() -> None:
         caffe2.to_module("absent.pb")
 
 
-def test_functions_of_strings() -> None:
+def test_functions_of_strings_are_computed() -> None:
     workspace.FeedBlob("text", np.array([b"abc", b"b", b"abcd"], object))
     net = core.Net("strings")
     net.StringPrefix("text", "prefixes", length=2)
@@ -294,7 +294,7 @@ def test_a_name_that_is_aliased_anew_has_left_the_memory() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
-def test_nested_tensors() -> None:
+def test_a_module_takes_nested_tensors() -> None:
     net = core.Net("net")
     net.Relu("x", "y")
     module = caffe2.to_module(net, inputs=["x"], outputs=["y"])
@@ -304,7 +304,7 @@ def test_nested_tensors() -> None:
         assert module(torch.tensor([-1.0])).tolist() == [0]
 
 
-def test_what_an_output_held_is_read_by_operators_that_read_it() -> None:
+def test_operators_that_read_the_old_value_of_an_output_get_it() -> None:
     net = core.Net("sums")
     net.Accumulate("x", "total")
     net.Accumulate("x", "total", gamma=2.0)
@@ -320,7 +320,7 @@ def test_what_an_output_held_is_read_by_operators_that_read_it() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.uint8, torch.bool, torch.float32])
-def test_types_that_an_operator_does_not_take(dtype: torch.dtype) -> None:
+def test_types_that_an_operator_does_not_take_are_refused(dtype: torch.dtype) -> None:
     """Kernels would read what is not there."""
     net = core.Net("lookup")
     net.SparseLengthsSum(["table", "rows", "lengths"], "y")

@@ -36,7 +36,7 @@ def branches() -> core.Net:
 
 @pytest.mark.parametrize("yes", [True, False])
 @pytest.mark.parametrize("chosen", [True, False])
-def test_branches(chosen: bool, yes: bool) -> None:
+def test_a_module_runs_the_branch_of_its_condition(chosen: bool, yes: bool) -> None:
     net = branches()
     given = {"x": X, "chosen": np.array([chosen]), "yes": np.array([yes])}
     module = caffe2.to_module(net, inputs=list(given))
@@ -53,7 +53,7 @@ def test_branches(chosen: bool, yes: bool) -> None:
     np.testing.assert_array_equal(workspace.FetchBlob("w"), before)
 
 
-def test_branches_of_repeated_calls() -> None:
+def test_repeated_calls_run_the_branch_of_each_condition() -> None:
     net = branches()
     module = caffe2.to_module(net, inputs=["x", "chosen", "yes"])
     cases = [(chosen, yes) for chosen in (True, False) for yes in (True, False)]
@@ -68,7 +68,7 @@ def test_branches_of_repeated_calls() -> None:
                 np.testing.assert_array_equal(found[i].numpy(), workspace.FetchBlob(name))
 
 
-def test_what_an_earlier_call_wrote_is_not_seen() -> None:
+def test_a_call_does_not_see_the_writes_of_an_earlier_one() -> None:
     then, net = core.Net("then"), core.Net("net")
     then.Copy("x", "y")
     net.If("chosen", [], then_net=then.Proto())
@@ -79,7 +79,7 @@ def test_what_an_earlier_call_wrote_is_not_seen() -> None:
             assert found is None if not turn else found.tolist() == X.tolist()
 
 
-def test_a_branch_that_overwrites_an_input() -> None:
+def test_a_branch_that_overwrites_an_input_leaves_the_callers_tensor() -> None:
     then, net = core.Net("then"), core.Net("net")
     then.Scale("x", "x", scale=2.0)
     net.If("chosen", [], then_net=then.Proto())

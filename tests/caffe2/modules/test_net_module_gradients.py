@@ -52,7 +52,7 @@ def check(module: Any, x: torch.Tensor) -> None:
     torch.testing.assert_close(actual, wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_values_and_gradients() -> None:
+def test_values_and_gradients_agree_with_torch() -> None:
     module = conv_net()
     for seed in range(5):
         check(module, drawn(seed, 2, 3, 8, 8))
@@ -67,7 +67,7 @@ def test_values_and_gradients() -> None:
         check(module, drawn(3, 2, 3, 8, 8))
 
 
-def test_training_step_by_step() -> None:
+def test_training_steps_agree_with_torch() -> None:
     module = conv_net()
     other = copy.deepcopy(module)
     mine, theirs = (
@@ -85,7 +85,7 @@ def test_training_step_by_step() -> None:
     torch.testing.assert_close(workspace.FetchTorch("y"), by_hand(module, x)[0].detach())
 
 
-def test_one_tensor_for_two_inputs_and_then_two() -> None:
+def test_one_tensor_for_two_inputs_is_told_from_two() -> None:
     net = core.Net("product")
     net.Mul(["a", "b"], "c")
     module = caffe2.to_module(net, inputs=["a", "b"], outputs=["c"])
@@ -96,7 +96,7 @@ def test_one_tensor_for_two_inputs_and_then_two() -> None:
         torch.testing.assert_close(torch.autograd.grad(module(x, y).sum(), (x, y)), (y, x))
 
 
-def test_second_derivatives_and_transforms() -> None:
+def test_second_derivatives_and_transforms_agree_with_torch() -> None:
     module = conv_net()
     x = drawn(0, 2, 3, 8, 8)
     for _ in range(4):
@@ -145,7 +145,7 @@ def test_of_equal_maxima_each_has_the_whole_gradient() -> None:
     torch.testing.assert_close(transformed, dx.detach())
 
 
-def test_modes_of_torch_and_errors() -> None:
+def test_modes_of_torch_and_errors_leave_later_calls_right() -> None:
     module = conv_net()
     x = drawn(0, 2, 3, 8, 8)
     for _ in range(4):

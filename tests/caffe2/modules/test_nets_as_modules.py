@@ -205,7 +205,7 @@ def close(found: Any, wanted: Any, tolerance: float, largest: float | None = Non
 
 
 @each
-def test_values_are_those_of_the_net(make: Callable[[], Case]) -> None:
+def test_values_equal_the_values_of_the_net(make: Callable[[], Case]) -> None:
     case = make()
     module, inputs = module_of(case)
     found = module(*inputs)
@@ -214,7 +214,7 @@ def test_values_are_those_of_the_net(make: Callable[[], Case]) -> None:
 
 
 @each
-def test_gradients_are_those_of_the_net(make: Callable[[], Case]) -> None:
+def test_gradients_equal_the_gradients_of_the_net(make: Callable[[], Case]) -> None:
     case = make()
     module, inputs = module_of(case, trainable=True)
     output = module(*inputs)
@@ -252,7 +252,7 @@ TYPES = [
 
 
 @pytest.mark.parametrize(("make", "dtype"), TYPES)
-def test_in_another_type(make: Callable[[], Case], dtype: torch.dtype) -> None:
+def test_a_module_computes_in_another_type(make: Callable[[], Case], dtype: torch.dtype) -> None:
     module, inputs = module_of(make())
     wanted = module(*inputs).detach().numpy()
     module.to(dtype)
@@ -279,7 +279,7 @@ def test_contexts_of_torch_change_nothing(make: Callable[[], Case]) -> None:
 
 
 @each
-def test_exported_and_loaded_again(make: Callable[[], Case]) -> None:
+def test_an_exported_module_is_loaded_and_computes_the_same(make: Callable[[], Case]) -> None:
     module, inputs = module_of(make())
     wanted = module(*inputs).detach().numpy()
     buffer = io.BytesIO()
@@ -289,7 +289,7 @@ def test_exported_and_loaded_again(make: Callable[[], Case]) -> None:
 
 
 @batched
-def test_exported_with_any_batch(make: Callable[[], Case]) -> None:
+def test_an_exported_module_takes_any_batch(make: Callable[[], Case]) -> None:
     module, inputs = module_of(make())
     batch = torch.export.Dim("batch", min=2)
     shapes = tuple({0: batch} for _ in inputs)
@@ -299,7 +299,7 @@ def test_exported_with_any_batch(make: Callable[[], Case]) -> None:
 
 
 @each
-def test_compiled_in_one_graph(make: Callable[[], Case]) -> None:
+def test_a_module_compiles_to_one_graph_with_its_gradients(make: Callable[[], Case]) -> None:
     module, inputs = module_of(make(), trainable=True)
     wanted = module(*inputs)
     wanted.sum().backward()
@@ -314,7 +314,7 @@ def test_compiled_in_one_graph(make: Callable[[], Case]) -> None:
 
 
 @batched
-def test_compiled_again_for_other_sizes(make: Callable[[], Case]) -> None:
+def test_a_module_is_compiled_again_for_other_sizes(make: Callable[[], Case]) -> None:
     module, inputs = module_of(make())
     compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
     for times in (1, 2, 3):
@@ -322,7 +322,7 @@ def test_compiled_again_for_other_sizes(make: Callable[[], Case]) -> None:
         close(compiled(*larger), module(*larger).detach().numpy(), 1e-6)
 
 
-def test_compiled_before_anything_ran() -> None:
+def test_a_module_is_compiled_before_its_first_run() -> None:
     program = (
         "import torch\n"
         "from bridge import caffe2\n"
@@ -340,7 +340,7 @@ def test_compiled_before_anything_ran() -> None:
 
 @each
 @pytest.mark.filterwarnings("ignore:.*:FutureWarning", "ignore:.*:DeprecationWarning")
-def test_in_onnx_runtime(make: Callable[[], Case], tmp_path: Path) -> None:
+def test_onnx_runtime_computes_the_same(make: Callable[[], Case], tmp_path: Path) -> None:
     pytest.importorskip("onnxscript")
     onnxruntime = pytest.importorskip("onnxruntime")
     module, inputs = module_of(make())
@@ -354,7 +354,7 @@ def test_in_onnx_runtime(make: Callable[[], Case], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_test", [0, 1])
-def test_the_mode_of_the_module_is_that_of_the_operators(is_test: int) -> None:
+def test_train_and_eval_set_the_mode_of_the_operators(is_test: int) -> None:
     """Also where a net in the other mode has other outputs."""
     feed, net = Feeder(), core.Net("modes")
     x = feed.input("x", feed.normal(5, 4, 2, 2))
@@ -388,7 +388,7 @@ ZOO = (
 
 
 @pytest.mark.parametrize("path", ZOO, ids=lambda path: path.stem)
-def test_nets_of_the_zoo(path: Path) -> None:
+def test_modules_of_nets_of_the_zoo_compute_the_same(path: Path) -> None:
     net = caffe2_pb2.NetDef.FromString(path.read_bytes())
     side = 64 if any(kind in path.stem for kind in ("rcnn", "vgg", "densenet")) else 224
     feeds = weights(net, side)
@@ -405,7 +405,7 @@ def test_nets_of_the_zoo(path: Path) -> None:
         close(one, workspace.FetchBlob(name), 1e-6)
 
 
-def test_inputs_of_strings() -> None:
+def test_a_module_takes_inputs_of_strings() -> None:
     net = core.Net("strings")
     net.StringPrefix("texts", "short", length=2)
     net.LengthsTile(["texts", "lengths"], "tiled")
@@ -436,7 +436,7 @@ COMPILED: list[tuple[str, list[Any], int, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("op_type", "inputs", "count", "arguments"), COMPILED)
-def test_operators_without_a_graph_break(
+def test_operators_compile_without_a_graph_break(
     op_type: str, inputs: list[Any], count: int, arguments: dict[str, Any]
 ) -> None:
     names = [f"x{i}" for i in range(len(inputs))]

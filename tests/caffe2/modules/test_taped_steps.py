@@ -54,14 +54,14 @@ def test_outputs_of_calls_are_tensors_of_their_own() -> None:
     assert not workspace.HasBlob("y")
 
 
-def test_sizes_change() -> None:
+def test_a_module_follows_other_sizes() -> None:
     module = affine()
     for rows in (3, 5, 3, 3, 5, 5, 0, 0, 0, 1, 1, 1):
         x = batch(rows, rows)
         torch.testing.assert_close(module(x), by_hand(module, x))
 
 
-def test_inputs_of_any_strides_and_frameworks() -> None:
+def test_inputs_of_any_strides_and_frameworks_are_taken() -> None:
     module = affine()
     warm(module, batch(0))
     x = batch(1, 6).t()[:3]
@@ -108,7 +108,7 @@ def test_changes_of_parameters_are_noticed(change: Callable[[Any], None]) -> Non
         torch.testing.assert_close(module(batch(1)), by_hand(module, batch(1)))
 
 
-def test_moved_and_copied() -> None:
+def test_moved_and_copied_modules_compute_the_same() -> None:
     module = affine()
     warm(module, batch(0))
     double = copy.deepcopy(module).to(torch.float64)
@@ -121,7 +121,7 @@ def test_moved_and_copied() -> None:
         torch.testing.assert_close(back(batch(1)), by_hand(back, batch(1)))
 
 
-def test_gradients_when_they_are_wanted() -> None:
+def test_gradients_are_computed_when_they_are_wanted() -> None:
     module = affine()
     warm(module, batch(0))
     x = batch(1).requires_grad_()
@@ -136,7 +136,7 @@ def test_gradients_when_they_are_wanted() -> None:
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-def test_without_autograd(mode: Any) -> None:
+def test_calls_without_autograd_give_the_same_values(mode: Any) -> None:
     module = affine().requires_grad_()
     with mode():
         warm(module, batch(0))
@@ -145,7 +145,7 @@ def test_without_autograd(mode: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is :DeprecationWarning")
-def test_transforms_and_modes_of_torch() -> None:
+def test_transforms_and_modes_of_torch_give_right_values() -> None:
     module = affine()
     warm(module, batch(0))
     x = torch.stack([batch(1), batch(2)])
@@ -198,7 +198,7 @@ def test_dropout_follows_the_mode() -> None:
     assert not torch.equal(module(x), first)
 
 
-def test_errors_are_those_of_the_functions() -> None:
+def test_errors_name_the_operator_in_each_call() -> None:
     module = affine()
     warm(module, batch(0))
     for _ in range(3):
@@ -207,7 +207,7 @@ def test_errors_are_those_of_the_functions() -> None:
     torch.testing.assert_close(module(batch(1)), by_hand(module, batch(1)))
 
 
-def test_calls_at_once() -> None:
+def test_calls_of_several_threads_give_right_values() -> None:
     module = affine()
     warm(module, batch(0, 64))
     failed = []
@@ -227,7 +227,7 @@ def test_calls_at_once() -> None:
     assert not failed
 
 
-def test_an_input_that_is_no_tensor_is_refused_by_the_operator() -> None:
+def test_an_input_that_is_not_a_tensor_is_refused_by_the_operator() -> None:
     workspace.FeedBlob("w", np.ones((4, 3), np.float32))
     workspace.FeedBlob("b", np.zeros(4, np.float32))
     net = core.Net("refusing")
