@@ -68,12 +68,12 @@ def test_nets_in_files_are_converted(tmp_path: Path, capsys: Any) -> None:
     for name, one in (("net", net), ("init", init)):
         (tmp_path / f"{name}.pb").write_bytes(one.Proto().SerializeToString())
     paths = [str(tmp_path / "net.pb"), "--init-net", str(tmp_path / "init.pb")]
+    made = str(tmp_path / "net.pt2")
     with pytest.warns(UserWarning, match="cuda:200"):
-        made = str(tmp_path / "net.pt2")
         assert main(["caffe2", "convert", *paths, "--input", "x=1,3", "-o", made]) in (0, None)
     program = torch.export.load(made)
     assert program.module()(torch.ones(1, 3)).tolist() == [[7.0, 16.0]]
+    weights = str(tmp_path / "weights.npz")
     with pytest.warns(UserWarning, match="cuda:200"):
-        weights = str(tmp_path / "weights.npz")
         assert main(["caffe2", "convert", paths[2], "-o", weights]) in (0, None)
     assert np.load(weights)["b"].tolist() == [1.0, 1.0]
