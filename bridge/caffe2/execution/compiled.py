@@ -33,20 +33,14 @@ if TYPE_CHECKING:
 
     import torch
 
-    # A compiled function of the inputs' tensors, the outputs that it returns in this order, and
-    # whether it has written no input if it raises an error.
-    Compiled = tuple[Callable[..., Any], tuple[str, ...], bool]
+    # A compiled function of the inputs' tensors, and the outputs that it returns, in this order.
+    Compiled = tuple[Callable[..., Any], list[str]]
 
 __all__ = ["CompiledRun"]
 
 _CALLER = "RunNet"
 _SHORTEST = 2  # operators that are worth compiling
 _MOST_SIZES = 64  # for which a segment is compiled; on inputs of further sizes its operators run
-# torch functions that raise an error for some values of elements, even when compiled.
-_RAISING = {
-    *("index", "index_put", "index_select", "index_add", "index_copy", "index_fill", "gather"),
-    *("scatter", "scatter_add", "scatter_reduce", "take", "put", "embedding", "_embedding_bag"),
-}
 _SMALL_PRODUCT = 1 << 14  # multiplications; larger matrix products are left to a library
 
 
@@ -130,10 +124,6 @@ class _Segment:
         self._overwrites = not self._inputs.keys().isdisjoint(needed)
         # By the types and sizes of the inputs; None: they could not be compiled.
         self._compiled: dict[Any, Compiled | None] = {}
-        # Of the latest graph: whether it writes inputs, which, and whether with values of inputs.
-        self._writes = False
-        self._written: list[int] = []
-        self._swaps = False
         self._lock = threading.Lock()  # while it is compiled
 
     def run(self) -> bool:
@@ -155,15 +145,18 @@ class _Segment:
             compiled = self._compiled_for(tensors)
             if compiled is None:
                 return False
-            function, names, raises_first = compiled
+            function, names = compiled
             try:
                 results = function(*tensors)
-            except Exception:
-                if not raises_first:
-                    raise
+            except Exception:  # noqa: BLE001  # the operators say what is wrong; nothing is written
                 return False
-        for name, value in zip(names, results, strict=True):
-            put(self._outputs[name], value)
+            given = dict(zip(self._inputs, tensors, strict=True))
+            for name, value in zip(names, results, strict=True):
+                before = given.get(name)
+                if before is not None and _is_like(before, value):
+                    before.copy_(value)
+                else:
+                    put(self._outputs[name], value)
         for blob in self._inner:  # their values are not those of this run
             blob.Reset()
         return True
@@ -182,13 +175,7 @@ class _Segment:
     def _compile(self, tensors: Sequence[torch.Tensor]) -> Compiled | None:
         names: list[str] = []
         try:
-            traced = self._trace(tensors, names, True)
-            writes = self._writes
-            # What it writes is written when it has not raised an error. And torch 2.13 leaves out a
-            # copy of an input into another, though the first is overwritten before.
-            last = writes and (self._swaps or any(map(_raises, traced.graph.nodes)))
-            if last:
-                traced = self._trace(tensors, names, False)
+            traced = self._trace(tensors, names)
         except Exception:  # noqa: BLE001  # the operators, run one by one, raise what is wrong with the inputs
             return None
         try:
@@ -204,93 +191,51 @@ class _Segment:
                 stacklevel=2,
             )
             return None
-        if last:
-            function = self._writing_last(function, len(names))
-        return function, tuple(names), last or not writes
+        return function, names
 
-    def _trace(self, tensors: Sequence[torch.Tensor], names: list[str], writes: bool) -> Any:
+    def _trace(self, tensors: Sequence[torch.Tensor], names: list[str]) -> Any:
         """Return the graph of the steps; see `_traced`."""
         import torch
         from torch.fx.experimental.proxy_tensor import make_fx
 
         return make_fx(
-            lambda *given: self._traced(given, names, writes),
+            lambda *given: self._traced(given, names),
             decomposition_table={torch.ops.aten.addmm.default: _small_product},
             tracing_mode="fake",
         )(*tensors)
 
-    def _writing_last(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
-        """Return a function that writes what `function` returns after its first `count` results."""
-
-        places = self._written
-
-        def call(*tensors: torch.Tensor) -> Any:
-            results = function(*tensors)
-            for place, value in zip(places, results[count:], strict=True):
-                tensors[place].copy_(value)
-            return results[:count]
-
-        return call
-
-    def _traced(
-        self, tensors: Sequence[torch.Tensor], returned: list[str], writes: bool
-    ) -> tuple[Any, ...]:
-        """Return what the steps compute; blobs that keep their sizes are written in place.
-
-        Unless `writes`: then their values are returned too, and `_written` are the inputs.
-        returned: becomes the names of the other outputs.
-        """
+    def _traced(self, tensors: Sequence[torch.Tensor], names: list[str]) -> list[Any]:
+        """Return what the steps compute, with memory of its own; `names` becomes its names."""
         given = dict(zip(self._inputs, tensors, strict=True))
         values: dict[str, Any] = dict(given)
         for step in self._steps:
             device = tensors[0].device if tensors else "cpu"
             step.call(values, step.placed(step.arguments, device), "exact")
-        results = []
-        returned.clear()
-        written = []
-        for name in self._outputs:
-            value = values.get(name)
-            if value is None:  # no operator writes it, as the mask of a Dropout in test mode
-                continue
-            before = given.get(name)
-            if before is not None and before.shape == value.shape and before.dtype == value.dtype:
-                written.append((before, value))
-                continue
-            returned.append(name)
-            results.append(value)
-        given_memory = {one.untyped_storage()._cdata for one in tensors}
-        owned = set(given_memory)
+        # No operator writes some outputs, as the mask of a Dropout in test mode; and some are
+        # inputs as they were.
+        names[:] = [
+            name
+            for name in self._outputs
+            if values.get(name) is not None and values[name] is not given.get(name)
+        ]
+        results = [values[name] for name in names]
+        owned = {one.untyped_storage()._cdata for one in tensors}
         for i, value in enumerate(results):
             if value.untyped_storage()._cdata in owned or not value.is_contiguous():
                 results[i] = value.clone(memory_format=_row_major())
             owned.add(results[i].untyped_storage()._cdata)
-        self._writes = bool(written)
-        changes = [(before, value) for before, value in written if value is not before]
-        self._swaps = False
-        for i, (before, value) in enumerate(changes):
-            if value.untyped_storage()._cdata in given_memory:  # which may be overwritten itself
-                changes[i] = before, value.clone()
-                self._swaps = True
-        if not writes:
-            self._written = [
-                next(i for i, one in enumerate(tensors) if one is before) for before, _ in changes
-            ]
-            return (*results, *(value for _, value in changes))
-        for before, value in changes:
-            before.copy_(value)
-        return tuple(results)
+        return results
+
+
+def _is_like(before: torch.Tensor, value: torch.Tensor) -> bool:
+    """Return whether a value can be written into the memory of the one before."""
+    return before.shape == value.shape and before.dtype == value.dtype
 
 
 def _overlap(tensors: Sequence[torch.Tensor]) -> bool:
     """Return whether two tensors share memory: writing one then changes the other."""
     ranges = sorted((one.data_ptr(), one.data_ptr() + one.nbytes) for one in tensors if one.nbytes)
     return any(end > start for (_, end), (start, _) in pairwise(ranges))
-
-
-def _raises(node: Any) -> bool:
-    """Return whether a call in a graph may raise an error for the values of elements."""
-    packet = getattr(node.target, "overloadpacket", None)
-    return packet is not None and packet.__name__ in _RAISING
 
 
 def _row_major() -> Any:

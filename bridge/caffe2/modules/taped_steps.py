@@ -152,11 +152,14 @@ class TapedSteps:
         values = {**values, **dict(zip(self._names, operands, strict=True))}
         buffers = _Buffers(operands, known)
         given = [values, device, compute, None, buffers]
-        results, calls = record(self._functions, given, {})
-        tape = None
+        try:
+            results, calls = record(self._functions, given, {})
+        except Exception:  # noqa: BLE001  # the functions, without buffers, say what is wrong
+            del tapes[signature]
+            return None
+        tapes[signature] = tape = None
         if all(isinstance(one, torch.Tensor) for one in results):
             tape = compile_calls(calls, operands, buffers.made, results, None)
-        tapes[signature] = None
         if tape is not None:
             tapes[signature] = self._latest = ModuleTape(tape, signature, buffers.made)
         return list(results)
