@@ -12,7 +12,7 @@ from bridge.c10.array_ref cimport ArrayRef
 from bridge.c10.attribute cimport callable_attribute
 from bridge.c10.device cimport device_of
 from bridge.c10.handle cimport Handle
-from bridge.c10.python_api cimport FREE_THREADED, pointer, set_pointer, word64
+from bridge.c10.python_api cimport FREE_THREADED, word64
 from bridge.c10.reports cimport (
     is_observed,
     outermost,
@@ -21,7 +21,7 @@ from bridge.c10.reports cimport (
     run_observed,
     unlikely,
 )
-from bridge.c10.slots cimport add_to_class, keyword_method, own_methods, replace_method
+from bridge.c10.slots cimport add_to_class, own_methods
 from bridge.c10.storage cimport Storage
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
@@ -54,7 +54,6 @@ from bridge.c10.errors import EnforceBufferError, EnforceTypeError
 from bridge.c10.reports import ASKED as _ASKED
 
 cdef extern from "Python.h":
-    PyObject* Py_None
     PyObject* calling_globals "PyEval_GetGlobals"()     # of the Python code that called us
 
 
@@ -399,33 +398,6 @@ cdef class Wrapper(Handle):
         return reduced(self, 2)
 
 
-# How NumPy calls `__dlpack__`: always with the same tuple of names, which is kept.
-cdef tuple _NAMES = ("dl_device", "copy", "max_version")
-cdef PyObject* _known_names = NULL
-cdef keyword_method _any_dlpack = NULL
-
-
-cdef PyObject* _dlpack(
-    PyObject* self, PyObject** args, Py_ssize_t nargs, PyObject* names,
-) except NULL:
-    """Do as `Wrapper.__dlpack__`; NumPy's calls without reading the names."""
-    if names != NULL and nargs == 0:
-        if names == <PyObject*>pointer(<void**>&_known_names):
-            if args[0] == Py_None and args[1] == Py_None and not unlikely(is_observed()):
-                capsule = dlpack_capsule(
-                    (<Wrapper>self).impl, None, <object>args[2], None, None)
-                Py_INCREF(capsule)
-                return <PyObject*>capsule
-        elif pointer(<void**>&_known_names) == NULL and <tuple><object>names == _NAMES:
-            Py_INCREF(<object>names)
-            set_pointer(<void**>&_known_names, names)
-    return _any_dlpack(self, args, nargs, names)
-
-
-_any_dlpack = <keyword_method>replace_method(
-    <PyObject*>Wrapper.__dict__["__dlpack__"], <void*>_dlpack)
-
-
 cdef object _watched(object self, str call, str target, object method, dict arguments):
     return run_observed(call, self, target, method, (self,), arguments)
 
@@ -512,5 +484,4 @@ cdef int inherit_metadata(object cls) except -1:
             "itemsize()``.", _nbytes, _nbytes_attribute),
     ):
         add_to_class(cls, attribute.__name__, attribute)
-    return own_methods(cls, Wrapper, (
-        "sizes", "strides", "numel", "storage", "__dlpack__"))
+    return own_methods(cls, Wrapper, ("sizes", "strides", "numel", "storage"))

@@ -115,7 +115,8 @@ cdef class Storage:
         self.data = NULL
         self.c_nbytes = 0
         self.flags = 0
-        self.base = None
+        if self.base is not None:
+            self.base = None
         self.ctx = None
 
     def data_ptr(self):

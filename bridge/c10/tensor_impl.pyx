@@ -36,6 +36,11 @@ more than one number reads in one, or reads a snapshot (`seen`). One number is r
 one, by `numel_of` and its kin, and changed by `set_numel` and its kin. The buffer of a Storage is
 replaced in a critical section of the Storage, by `install`.
 
+An immutable description of sizes, strides, offset, type and flags, replaced by one pointer, would
+do without sections and snapshots. It is one more object for each tensor: a prototype that only
+creates and frees it takes 15 % longer for ``from_dlpack(torch)``, 9 % for ``from_dlpack(numpy)``
+and 7 % for ``at.empty``, where 5 % are allowed, for what only builds without the GIL need.
+
 The storage may be too small or of another type, since another tensor that shares it may have
 changed it. So `data` checks both before each access.
 """

@@ -75,7 +75,10 @@ cdef TypeMeta _byte = as_type("uint8")
 cdef bint is_same_tensor(TensorImpl impl, object tensor) except -1:
     """Return whether a torch.Tensor still has the sizes, the type and the memory of `impl`.
 
-    Its owner may have resized it, or given it other memory, another type or a lazy bit.
+    Its owner may have resized it, or given it other memory, another type or a lazy bit. torch says
+    so by a description (90 ns) and `is_neg` (45 ns, as it releases the GIL), and by nothing public
+    that is cheaper: ``to_torch`` of an imported tensor takes 0.24 us, and 0.09 without a look;
+    ``FetchTorch`` 0.17 and 0.04.
     """
     cdef object _kept
     cdef DLTensor now

@@ -9,52 +9,22 @@ module that defines the class, `bridge.caffe2.workspaces.workspace`.
 import threading
 
 cimport cython
-from libc.stdlib cimport calloc
 
-from bridge.c10.python_api cimport FREE_THREADED, make_immortal
-
-cdef extern from "<unistd.h>" nogil:
-    int usleep(unsigned int)
-
-cdef extern from *:
-    """
-    #define BRIDGE_SET_BLOBS(current, dict) \
-        BRIDGE_SET_SHARED((PyObject **)&(current)->blobs, Py_NewRef((PyObject *)(dict)))
-    #define BRIDGE_SET_READY(current, dict) \
-        BRIDGE_SET_SHARED((PyObject **)&(current)->ready, Py_NewRef((PyObject *)(dict)))
-    #ifdef Py_GIL_DISABLED
-    #define BRIDGE_SET_SHARED(field, dict) __atomic_exchange_n(field, dict, __ATOMIC_SEQ_CST)
-    #else
-    #define BRIDGE_SET_SHARED(field, dict) bridge_set_shared(field, dict)
-    static PyObject *bridge_set_shared(PyObject **field, PyObject *dict) {
-        PyObject *old = *field;
-        *field = dict;
-        return old;
-    }
-    #endif
-    """
-    # Set the field that look-ups read without a lock, and return its old value, to be kept until no
-    # look-up is under way.
-    dict set_blobs "BRIDGE_SET_BLOBS"(Current current, dict blobs)
-    dict set_ready "BRIDGE_SET_READY"(Current current, dict ready)
+from bridge.c10.python_api cimport make_immortal
 
 
 cdef class Current:
     """The process-wide state of workspaces; `current` is the only instance.
 
-    workspace, blobs: the current workspace and its own blobs by name. ready: its
-    operators that may run again. name: the name that was
-    switched to last. workspaces: every workspace that has a name. lock: an RLock, held while these
-    change; destroying a blob may run Python code that changes them again in the same thread.
+    workspace, blobs: the current workspace and its own blobs by name. ready: its operators that may
+    run again. name: the name that was switched to last. workspaces: every workspace that has a
+    name. lock: an RLock, held while these change; destroying a blob may run Python code that
+    changes them again in the same thread.
     """
 
     def __cinit__(self):
         self.workspaces = {}
         self.lock = threading.RLock()
-        if FREE_THREADED:
-            self.readers = <long*>calloc(1, READERS_NBYTES)
-            if self.readers == NULL:
-                raise MemoryError()
 
     def put(self, str name not None, workspace not None):
         """Set `workspace` as the workspace of that name and as the current one."""
@@ -77,13 +47,10 @@ cdef class Current:
         cdef dict ready = workspace._ready
         # the old workspace is destroyed, if at all, after all fields have been set
         with cython.critical_section(self):
-            _workspace = self.workspace
+            _workspace, _blobs, _ready = self.workspace, self.blobs, self.ready
             self.workspace = workspace
-            _blobs = set_blobs(self, blobs)
-            _ready = set_ready(self, ready)
-        with nogil:
-            while FREE_THREADED and is_read(self.readers):
-                usleep(10)
+            self.blobs = blobs
+            self.ready = ready
         return 0
 
 
