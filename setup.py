@@ -40,7 +40,8 @@ elif sys.platform == "darwin":
     LINK_FLAGS = ["-Wl,-x"]
 
 # docs/threads.md says what is safe without the lock that most Pythons have.
-DIRECTIVES = {"freethreading_compatible": True}
+# Annotations are for the stubs (tools/make_stubs.py), not declarations of C types.
+DIRECTIVES = {"freethreading_compatible": True, "annotation_typing": False}
 
 # Cython's own functions, once for all modules: a third less to compile, and to load.
 SHARED = "bridge._cyutility"

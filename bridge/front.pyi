@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, overload
 
@@ -26,7 +27,11 @@ def asarray(
 ) -> AtTensor: ...
 @overload
 def to_torch(
-    x: TensorLike, *, copy: bool | None = None, writable: bool = False, readonly: bool = False
+    x: TensorLike,
+    *,
+    copy: bool | None = None,
+    writable: bool = False,
+    readonly: bool = False,
 ) -> torch.Tensor: ...
 @overload
 def to_torch(

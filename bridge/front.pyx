@@ -60,8 +60,12 @@ cdef object _tree(
     from bridge.trees.convert import convert_tree
     return convert_tree(x, name, call, target, copy, writable, readonly)
 
+# pyi: from bridge.caffe2.tensor.tensor import Tensor as Caffe2Tensor
 
-def from_dlpack(x, *, device=None, copy=None):
+
+def from_dlpack(
+    x: TensorLike, *, device: DeviceLike | None = None, copy: bool | None = None
+) -> AtTensor:
     """Return an at.Tensor of the memory of `x`; zero-copy whenever sharing is possible and correct.
 
     `x`: an object with ``__dlpack__``, a DLPack capsule, a buffer (``bytes`` become read-only
@@ -92,7 +96,13 @@ def from_dlpack(x, *, device=None, copy=None):
     return wrap(import_tensor(x, device, copy))
 
 
-def asarray(x, *, dtype=None, device=None, copy=None):
+def asarray(
+    x: ArrayLike,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+    copy: bool | None = None,
+) -> AtTensor:
     """Return an at.Tensor of `x`: a tensor of any kind, or Python numbers, lists or strings.
 
     `x`: what `from_dlpack` takes, shared as there. Also Python scalars, nested lists, strings and
@@ -126,6 +136,18 @@ def _as_array(x, dtype, device, copy):
     return as_tensor(x, dtype, device, copy)
 
 
+# pyi: @overload
+# pyi: def to_torch(
+# pyi:     x: TensorLike,
+# pyi:     *,
+# pyi:     copy: bool | None = None,
+# pyi:     writable: bool = False,
+# pyi:     readonly: bool = False,
+# pyi: ) -> torch.Tensor: ...
+# pyi: @overload
+# pyi: def to_torch(
+# pyi:     x: Any, *, copy: bool | None = None, writable: bool = False, readonly: bool = False
+# pyi: ) -> Any: ...
 def to_torch(x, *, copy=None, bint writable=False, bint readonly=False):
     """Return a ``torch.Tensor`` of the memory of `x`, anything that `from_dlpack` takes; zero-copy.
 
@@ -161,6 +183,10 @@ cdef inline object _to_torch(object x, object copy, bint writable, bint readonly
     return torch_of(x, copy, writable, readonly)
 
 
+# pyi: @overload
+# pyi: def to_numpy(x: TensorLike, *, copy: bool | None = None) -> np.ndarray[Any, Any]: ...
+# pyi: @overload
+# pyi: def to_numpy(x: Any, *, copy: bool | None = None) -> Any: ...
 def to_numpy(x, *, copy=None):
     """Return a ``numpy.ndarray`` of the memory of `x`, anything `from_dlpack` takes; zero-copy.
 
@@ -188,6 +214,10 @@ cdef inline object _to_numpy(object x, object copy):
     return numpy_of(x, copy)
 
 
+# pyi: @overload
+# pyi: def to_jax(x: TensorLike, *, copy: bool | None = None) -> jax.Array: ...
+# pyi: @overload
+# pyi: def to_jax(x: Any, *, copy: bool | None = None) -> Any: ...
 def to_jax(x, *, copy=None):
     """Return a ``jax.Array`` of the memory of `x`, anything that `from_dlpack` takes.
 
@@ -210,6 +240,10 @@ def to_jax(x, *, copy=None):
     return exporter_of("jax")(x, copy)
 
 
+# pyi: @overload
+# pyi: def to_tensorflow(x: TensorLike, *, copy: bool | None = None) -> tf.Tensor: ...
+# pyi: @overload
+# pyi: def to_tensorflow(x: Any, *, copy: bool | None = None) -> Any: ...
 def to_tensorflow(x, *, copy=None):
     """Return a ``tf.Tensor`` of the memory of `x`, anything that `from_dlpack` takes.
 
@@ -231,6 +265,10 @@ def to_tensorflow(x, *, copy=None):
     return exporter_of("tensorflow")(x, copy)
 
 
+# pyi: @overload
+# pyi: def to_cupy(x: TensorLike, *, copy: bool | None = None) -> cupy.ndarray: ...
+# pyi: @overload
+# pyi: def to_cupy(x: Any, *, copy: bool | None = None) -> Any: ...
 def to_cupy(x, *, copy=None):
     """Return a ``cupy.ndarray`` of the memory of `x`, anything that `from_dlpack` takes.
 
@@ -252,6 +290,61 @@ def to_cupy(x, *, copy=None):
     return exporter_of("cupy")(x, copy)
 
 
+# pyi: @overload
+# pyi: def convert(
+# pyi:     x: TensorLike,
+# pyi:     to: Literal["torch"],
+# pyi:     *,
+# pyi:     copy: bool | None = None,
+# pyi:     writable: bool = False,
+# pyi:     readonly: bool = False,
+# pyi: ) -> torch.Tensor: ...
+# pyi: @overload
+# pyi: def convert(
+# pyi:     x: TensorLike,
+# pyi:     to: Literal["numpy"],
+# pyi:     *,
+# pyi:     copy: bool | None = None,
+# pyi:     writable: bool = False,
+# pyi:     readonly: bool = False,
+# pyi: ) -> np.ndarray[Any, Any]: ...
+# pyi: @overload
+# pyi: def convert(
+# pyi:     x: TensorLike,
+# pyi:     to: Literal["at"],
+# pyi:     *,
+# pyi:     copy: bool | None = None,
+# pyi:     writable: bool = False,
+# pyi:     readonly: bool = False,
+# pyi: ) -> AtTensor: ...
+# pyi: @overload
+# pyi: def convert(
+# pyi:     x: TensorLike,
+# pyi:     to: Literal["caffe2"],
+# pyi:     *,
+# pyi:     copy: bool | None = None,
+# pyi:     writable: bool = False,
+# pyi:     readonly: bool = False,
+# pyi: ) -> Caffe2Tensor: ...
+# pyi: @overload
+# pyi: def convert(
+# pyi:     x: Any,
+# pyi:     to: str,
+# pyi:     *,
+# pyi:     copy: bool | None = None,
+# pyi:     writable: bool = False,
+# pyi:     readonly: bool = False,
+# pyi: ) -> Any: ...
+# pyi: @overload
+# pyi: def convert(
+# pyi:     x: Any,
+# pyi:     to: None = None,
+# pyi:     *,
+# pyi:     like: Any,
+# pyi:     copy: bool | None = None,
+# pyi:     writable: bool = False,
+# pyi:     readonly: bool = False,
+# pyi: ) -> Any: ...
 def convert(x, to=None, *, like=None, copy=None, bint writable=False, bint readonly=False):
     """Return `x`, a tensor or a tree of tensors, as the library named `to`, or as `like`.
 
@@ -318,7 +411,13 @@ def _wrapped(x, caffe2, copy):
     return wrapper_of(x, caffe2, copy)
 
 
-def register(name, *, types=(), importer=None, exporter=None):
+def register(
+    name: str,
+    *,
+    types: Iterable[type | str] = (),
+    importer: Callable[[Any], Any] | None = None,
+    exporter: Callable[[AtTensor], Any] | None = None,
+) -> None:
     """Register a library: all doors take its objects, and `convert` knows its name.
 
     `types`: its classes, or their dotted names, such as ``"openvino.Tensor"``; nothing is imported
@@ -350,6 +449,10 @@ def register(name, *, types=(), importer=None, exporter=None):
     _register(name, types=types, importer=importer, exporter=exporter)
 
 
+# pyi: @overload
+# pyi: def explain(x: object, /) -> Explanation: ...
+# pyi: @overload
+# pyi: def explain(x: object, y: object, /, *more: object) -> Explanations: ...
 def explain(*tensors):
     """Return who owns the memory of a tensor, from wrapper to owner, and who else shares it.
 
@@ -384,7 +487,7 @@ def explain(*tensors):
     return explain(tensors)
 
 
-def shares_memory(a, b):
+def shares_memory(a: object, b: object) -> bool:
     """Return whether `a` and `b`, tensors of any frameworks, have a byte in common.
 
     Exact for any strides, like ``numpy.shares_memory``. Tensors that require grad, torch's lazy
@@ -405,7 +508,7 @@ def shares_memory(a, b):
     return shares_memory(a, b)
 
 
-def audit():
+def audit() -> Audit:
     """Record conversions: ``with bridge.audit() as log:`` logs every conversion in the block.
 
     The log has ``records`` (each with ``route``, ``copied``, ``nbytes``, ``reason``),
@@ -440,7 +543,7 @@ def audit():
     return Audit()
 
 
-def no_copy():
+def no_copy() -> NoCopy:
     """Forbid copies: in ``with bridge.no_copy():`` every conversion shares memory or raises.
 
     A conversion that would copy raises BufferError with the reason, even if the copy was asked for

@@ -83,7 +83,9 @@ cdef object wrapper_of(object x, bint caffe2, object copy):
     return Caffe2Tensor._wrap(impl)
 
 
-def convert_one(x, str name, copy, bint writable=False, bint readonly=False):
+def convert_one(
+    x: Any, str name, copy: bool | None, bint writable=False, bint readonly=False
+) -> Any:
     """Return `x`, one tensor, as the library `name`; see bridge.convert."""
     if name == "torch":
         return torch_of(x, copy, writable, readonly)

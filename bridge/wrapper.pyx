@@ -60,22 +60,26 @@ cdef extern from "Python.h":
 cdef class Wrapper(Handle):
     """The common base of `bridge.at.Tensor` and `bridge.caffe2.Tensor`; not for direct use."""
 
+    # pyi: dtype: CallableAttribute[TypeMeta]
+    # pyi: device: CallableAttribute[Device]
+    # pyi: itemsize: CallableAttribute[Count]
+    # pyi: nbytes: CallableAttribute[Count]
     @classmethod
-    def _of(cls, TensorImpl impl not None):
+    def _of(cls, TensorImpl impl not None) -> Self:
         """Return a tensor of this class, or of a subclass, around `impl`; unpickling calls it."""
         cdef Wrapper wrapper = cls.__new__(cls)
         wrapper.impl = impl
         return wrapper
 
-    def defined(self):
+    def defined(self) -> bool:
         """Return whether there is a tensor; ``caffe2.Tensor()`` is undefined."""
         return not is_undefined(self.impl)
 
-    def unsafeGetTensorImpl(self):
+    def unsafeGetTensorImpl(self) -> TensorImpl:
         """Return the TensorImpl, shared."""
         return self.impl
 
-    def is_same(self, other):
+    def is_same(self, other: Wrapper) -> bool:
         """Return whether `other`, of either tensor class, has the same TensorImpl.
 
         Raises EnforceNotMet, also a TypeError: `other` is not a tensor of the bridge.
@@ -88,7 +92,7 @@ cdef class Wrapper(Handle):
 
     # Metadata.
 
-    def sizes(self):
+    def sizes(self) -> ArrayRef:
         """Return the sizes as an ArrayRef: a snapshot, which later changes leave as it is."""
         cdef TensorImpl impl = self.impl
         cdef ArrayRef known = sizes_ref_of(impl)
@@ -97,13 +101,13 @@ cdef class Wrapper(Handle):
         impl.require_defined("Tensor.sizes")
         return impl.sizes_view()
 
-    def strides(self):
+    def strides(self) -> ArrayRef:
         """Return the strides, in elements, as an ArrayRef: a snapshot."""
         self.impl.require_defined("Tensor.strides")
         return self.impl.strides_view()
 
     @property
-    def shape(self):
+    def shape(self) -> Shape:
         """The sizes as a tuple of ints; ``x.shape.numel()`` counts the elements, as in torch."""
         cdef TensorImpl impl = self.impl
         cdef tuple shape
@@ -124,19 +128,19 @@ cdef class Wrapper(Handle):
             PyTuple_SET_ITEM(shape, i, size)
         return Shape(shape)
 
-    def numel(self):
+    def numel(self) -> int:
         """Return the number of elements."""
         self.impl.require_defined("Tensor.numel")
         return word64(&self.impl.c_numel)
 
-    def storage(self):
+    def storage(self) -> Storage:
         """Return the Storage, shared."""
         self.impl.require_defined("Tensor.storage")
         return storage_of(self.impl)
 
     # Export.
 
-    def to_torch(self, *, copy=None, writable=False):
+    def to_torch(self, *, copy: bool | None = None, writable: bool = False) -> torch.Tensor:
         """Return a ``torch.Tensor`` of the same memory; an imported torch tensor itself.
 
         Read-only memory and negative strides, which torch does not support, are copied under
@@ -160,7 +164,7 @@ cdef class Wrapper(Handle):
             return export_torch(self.impl)
         return export_torch(self.impl, tristate(copy), bool(writable))
 
-    def numpy(self):
+    def numpy(self) -> np.ndarray[Any, Any]:
         """Return a ``numpy.ndarray`` of the same memory, writable if the memory is.
 
         Raises BufferError: not in host memory, non-POD or unallocated elements, an element type
@@ -176,7 +180,9 @@ cdef class Wrapper(Handle):
             return _watched(self, "numpy", "numpy.ndarray", Wrapper.numpy, {})
         return export_array(self.impl, "numpy")
 
-    def to_numpy(self, dtype=None, copy=False, na_value=None):
+    def to_numpy(
+        self, dtype: Any = None, copy: bool = False, na_value: Any = None
+    ) -> np.ndarray[Any, Any]:
         """Return `numpy`'s array, converted to `dtype`; columns of pandas and polars have it, too.
 
         It shares the memory unless `dtype` is another type or `copy` is true. `na_value` stands for
@@ -191,7 +197,7 @@ cdef class Wrapper(Handle):
         return self.__array__(dtype, True if copy else None)
 
     @property
-    def ctypes(self):
+    def ctypes(self) -> Any:
         """NumPy's ``ctypes`` of the memory, whose ``data`` is the address of the first element.
 
         Raises BufferError: as `numpy`, or not row-major: what takes an address goes by that.
@@ -202,7 +208,7 @@ cdef class Wrapper(Handle):
                 "Call contiguous().", "Tensor.ctypes", condition="is_contiguous()")
         return self.numpy().ctypes
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """Return a ``numpy.ndarray`` for ``numpy.asarray`` (NumPy 2's protocol).
 
         It shares the memory unless `dtype` (of NumPy) is another type or ``copy=True``.
@@ -224,7 +230,7 @@ cdef class Wrapper(Handle):
         report_copy(array.nbytes, _ASKED)
         return array.copy()
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> tuple[int, int]:
         """Return DLPack's (device type, index) of the memory."""
         cdef Storage storage = storage_of(self.impl)
         if storage is None:
@@ -233,7 +239,14 @@ cdef class Wrapper(Handle):
             require_consumer_device(storage.device_type, storage.device_index)
         return storage.device_type, storage.device_index if storage.device_index > 0 else 0
 
-    def __dlpack__(self, *, dl_device=None, copy=None, max_version=None, stream=None):
+    def __dlpack__(
+        self,
+        *,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+        max_version: tuple[int, int] | None = None,
+        stream: int | None = None,
+    ) -> CapsuleType:
         """Return a DLPack capsule of the memory; shared unless an argument needs a copy.
 
         Versioned if `max_version` is (1, 0) or later, else legacy. `copy`: True always copies,
@@ -256,7 +269,7 @@ cdef class Wrapper(Handle):
         return dlpack_capsule(self.impl, stream, max_version, dl_device, copy)
 
     @property
-    def __cuda_array_interface__(self):
+    def __cuda_array_interface__(self) -> dict[str, Any]:
         """The CUDA Array Interface, version 3; AttributeError if it is not CUDA memory."""
         from bridge.exchange.cuda_interface_export import export_cuda_interface
 
@@ -266,7 +279,7 @@ cdef class Wrapper(Handle):
         return interface
 
     @property
-    def __array_interface__(self):
+    def __array_interface__(self) -> dict[str, Any]:
         """NumPy's array interface, version 3; AttributeError if it is not host memory."""
         from bridge.exchange.array_interface_export import export_array_interface
 
@@ -275,7 +288,7 @@ cdef class Wrapper(Handle):
             report_shared("__array_interface__", self, "dict", nbytes_now(self.impl))
         return interface
 
-    def __array_function__(self, func, types, args, kwargs):
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Return what `func` of NumPy gives for arrays of the same memory.
 
         Follows NEP 18.
@@ -283,7 +296,7 @@ cdef class Wrapper(Handle):
         from bridge.exchange.array_function import call_numpy
         return call_numpy(func, args, kwargs)
 
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Return what a ufunc of NumPy gives for arrays of the same memory, which ``out=`` writes.
 
         Raises EnforceNotMet: what is written is read-only.
@@ -293,7 +306,7 @@ cdef class Wrapper(Handle):
         from bridge.exchange.array_function import call_ufunc
         return call_ufunc(ufunc, method, inputs, kwargs)
 
-    def __arrow_c_schema__(self):
+    def __arrow_c_schema__(self) -> CapsuleType:
         """Return a capsule of the ArrowSchema that `__arrow_c_array__` returns.
 
         Raises BufferError: as `__arrow_c_array__`.
@@ -304,7 +317,9 @@ cdef class Wrapper(Handle):
 
         return arrow_schema(self.impl)
 
-    def __arrow_c_array__(self, requested_schema=None):
+    def __arrow_c_array__(
+        self, requested_schema: CapsuleType | None = None
+    ) -> tuple[CapsuleType, CapsuleType]:
         """Return capsules of an ArrowSchema and an ArrowArray of the memory, shared.
 
         One dimension is an array of numbers, more are an ``arrow.fixed_shape_tensor``. Booleans
@@ -323,7 +338,9 @@ cdef class Wrapper(Handle):
 
         return arrow_array(self.impl, requested_schema)
 
-    def __arrow_c_device_array__(self, requested_schema=None, **kwargs):
+    def __arrow_c_device_array__(
+        self, requested_schema: CapsuleType | None = None, **kwargs: Any
+    ) -> tuple[CapsuleType, CapsuleType]:
         """Return capsules of an ArrowSchema and an ArrowDeviceArray of the memory, on any device.
 
         As `__arrow_c_array__`. The work on CUDA memory is waited for.
@@ -343,7 +360,7 @@ cdef class Wrapper(Handle):
 
         return arrow_device_array(self.impl, requested_schema)
 
-    def tobytes(self, order="C"):
+    def tobytes(self, order: str | None = "C") -> bytes:
         """Return the elements as bytes, a copy: row-major, or column-major if `order` is ``"F"``.
 
         ``"A"`` is column-major for a tensor that is so in memory. As ``numpy.ndarray.tobytes``.
@@ -360,7 +377,7 @@ cdef class Wrapper(Handle):
         report_copy(array.nbytes, "bytes are a copy")
         return array.tobytes(order)
 
-    def __bytes__(self):
+    def __bytes__(self) -> bytes:
         # bytes(x) would take a tensor of one int for a length
         if unlikely(is_observed()) and outermost():
             return _watched(self, "bytes", "bytes", Wrapper.__bytes__, {})
@@ -376,7 +393,7 @@ cdef class Wrapper(Handle):
     def __releasebuffer__(self, Py_buffer* buffer):
         release_buffer(buffer)
 
-    def __len__(self):
+    def __len__(self) -> int:
         cdef int64_t[FEW_DIMS] room
         cdef int64_t* sizes
         cdef int ndim
@@ -387,12 +404,12 @@ cdef class Wrapper(Handle):
             raise TypeError("A 0-d tensor has no len().")
         return impl.sizes_view()[0] if sizes == NULL else sizes[0]
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         from bridge.pickling import reduced
 
         return reduced(self, protocol)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         from bridge.pickling import reduced
 
         return reduced(self, 2)

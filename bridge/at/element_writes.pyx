@@ -128,3 +128,5 @@ cpdef write_back(TensorImpl impl, tensor):
     impl = seen(impl)
     if back.c_dtype is impl.c_dtype:
         copy_elements(impl, views.expand(back, impl.c_sizes, impl.ndim, "Tensor"), "Tensor")
+
+# pyi: def write_back(impl: TensorImpl, tensor: torch.Tensor) -> None: ...

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
 from collections.abc import Sequence
 from typing import Any
 
@@ -6,11 +7,9 @@ from bridge.at.tensor import Tensor
 from bridge.c10.options import TensorOptions
 from bridge.typing import Deleter, DeviceLike, Dims, OptionsLike, TensorLike, TypeLike
 
+def page_locked(keywords: dict[str, Any], pinned: bool, caller: str) -> bool: ...
 def split(args: Sequence[Any], caller: str) -> tuple[Any, Any]: ...
 def sizes_of(sizes: Dims | int, caller: str) -> list[int]: ...
-def page_locked(keywords: dict[str, Any], pinned: bool, caller: str) -> bool: ...
-
-# Sizes one by one or as one sequence, then options.
 def empty(
     *dims: int | Dims | OptionsLike | None,
     dtype: TypeLike | None = None,
@@ -85,8 +84,6 @@ def empty_strided(
     pinned_memory: bool = False,
     **keywords: Any,
 ) -> Tensor: ...
-
-# `strides` may be left out where options follow: from_blob(ptr, sizes, options).
 def from_blob(
     source: int | TensorLike,
     sizes: Dims,

@@ -46,6 +46,8 @@ from bridge.exchange.device_memory import current_index
 cdef frozenset _ROW_MAJOR = frozenset(
     {"torch.strided", "torch.contiguous_format", "torch.preserve_format"})
 
+# pyi: from bridge.at.tensor import Tensor
+
 
 cdef class _Where:
     """The element type and the device that options specify."""
@@ -98,7 +100,7 @@ cdef bint _pinned(dict keywords, bint pinned, str caller) except -1:
     return page_locked(keywords, pinned, caller) if keywords else pinned
 
 
-def page_locked(keywords, pinned, caller):
+def page_locked(keywords: dict[str, Any], pinned: bool, caller: str) -> bool:
     """Return `pinned`, or what ``pin_memory`` says of keywords that torch's factories take.
 
     Raises EnforceNotMet: they ask for what a new at.Tensor is not. TypeError: an unknown keyword.
@@ -139,12 +141,12 @@ cdef tuple _split(tuple args, str caller):
     return args[:n - 1], args[n - 1]
 
 
-def split(args, caller):
+def split(args: Sequence[Any], caller: str) -> tuple[Any, Any]:
     """Return (sizes, options) of ``*args``; options are None if there are none."""
     return _split(tuple(args), caller)
 
 
-def sizes_of(sizes, caller):
+def sizes_of(sizes: Dims | int, caller: str) -> list[int]:
     """Return `sizes` as a list of ints. Raises EnforceNotMet: they are not valid sizes."""
     cdef Dims dims = parse_dims(sizes, caller)
     cdef int i
@@ -171,7 +173,13 @@ cdef object _filled(TensorImpl impl, object value):
     return wrap(impl)
 
 
-def empty(*dims, dtype=None, device=None, pinned_memory=False, **keywords):
+def empty(
+    *dims: int | Dims | OptionsLike | None,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+    pinned_memory: bool = False,
+    **keywords: Any,
+) -> Tensor:
     """Return a new tensor with uninitialized elements. ``empty(2, 3)``, ``empty((2, 3), options)``.
 
     Sizes are ints or one sequence. Options are a TensorOptions, an element type or a device; also
@@ -190,7 +198,13 @@ def empty(*dims, dtype=None, device=None, pinned_memory=False, **keywords):
         dims, dtype, device, _pinned(keywords, pinned_memory, "at.empty"), "at.empty"))
 
 
-def zeros(*dims, dtype=None, device=None, pinned_memory=False, **keywords):
+def zeros(
+    *dims: int | Dims | OptionsLike | None,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+    pinned_memory: bool = False,
+    **keywords: Any,
+) -> Tensor:
     """Return a new tensor of zeros; arguments and errors as in `empty`.
 
     >>> from bridge import at
@@ -203,7 +217,13 @@ def zeros(*dims, dtype=None, device=None, pinned_memory=False, **keywords):
     return wrap(impl)
 
 
-def ones(*dims, dtype=None, device=None, pinned_memory=False, **keywords):
+def ones(
+    *dims: int | Dims | OptionsLike | None,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+    pinned_memory: bool = False,
+    **keywords: Any,
+) -> Tensor:
     """Return a new tensor of ones; arguments and errors as in `empty`.
 
     >>> from bridge import at
@@ -215,8 +235,15 @@ def ones(*dims, dtype=None, device=None, pinned_memory=False, **keywords):
 
 
 def full(
-    size, fill_value, options=None, *, dtype=None, device=None, pinned_memory=False, **keywords,
-):
+    size: int | Dims,
+    fill_value: complex,
+    options: OptionsLike | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+    pinned_memory: bool = False,
+    **keywords: Any,
+) -> Tensor:
     """Return a new tensor with every element set to `fill_value`.
 
     `size` is an int or a sequence. By default the element type is bool, int64, float32 or
@@ -264,7 +291,14 @@ cdef TensorImpl _like(
                      where.device_index, caller)
 
 
-def empty_like(source, options=None, *, dtype=None, device=None, **keywords):
+def empty_like(
+    source: TensorLike,
+    options: OptionsLike | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+    **keywords: Any,
+) -> Tensor:
     """Return a new, uninitialized, row-major tensor with the sizes, type and device of `source`.
 
     `source` is any tensor that the bridge can import. Options override the type and the device.
@@ -277,7 +311,14 @@ def empty_like(source, options=None, *, dtype=None, device=None, **keywords):
     return wrap(_like(source, options, dtype, device, keywords, "at.empty_like"))
 
 
-def zeros_like(source, options=None, *, dtype=None, device=None, **keywords):
+def zeros_like(
+    source: TensorLike,
+    options: OptionsLike | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+    **keywords: Any,
+) -> Tensor:
     """Return new zeros with the sizes, type and device of `source`; arguments as in `empty_like`.
 
     >>> from bridge import at
@@ -289,7 +330,14 @@ def zeros_like(source, options=None, *, dtype=None, device=None, **keywords):
     return wrap(impl)
 
 
-def ones_like(source, options=None, *, dtype=None, device=None, **keywords):
+def ones_like(
+    source: TensorLike,
+    options: OptionsLike | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+    **keywords: Any,
+) -> Tensor:
     """Return new ones with the sizes, type and device of `source`; arguments as in `empty_like`.
 
     >>> from bridge import at
@@ -299,7 +347,15 @@ def ones_like(source, options=None, *, dtype=None, device=None, **keywords):
     return _filled(_like(source, options, dtype, device, keywords, "at.ones_like"), 1)
 
 
-def full_like(source, fill_value, options=None, *, dtype=None, device=None, **keywords):
+def full_like(
+    source: TensorLike,
+    fill_value: complex,
+    options: OptionsLike | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+    **keywords: Any,
+) -> Tensor:
     """Return a new tensor like `source` with every element set to `fill_value`.
 
     Sizes, type and device are those of `source`; other arguments as in `empty_like`.
@@ -313,8 +369,15 @@ def full_like(source, fill_value, options=None, *, dtype=None, device=None, **ke
 
 
 def empty_strided(
-    size, stride, options=None, *, dtype=None, device=None, pinned_memory=False, **keywords,
-):
+    size: Dims,
+    stride: Dims,
+    options: OptionsLike | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+    pinned_memory: bool = False,
+    **keywords: Any,
+) -> Tensor:
     """Return a new, uninitialized tensor with the given sizes and strides, both in elements.
 
     Raises EnforceNotMet, also a ValueError: different numbers of sizes and strides, or a negative
@@ -352,7 +415,16 @@ def empty_strided(
     return wrap(impl)
 
 
-def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=None, device=None):
+def from_blob(
+    source: int | TensorLike,
+    sizes: Dims,
+    strides: Dims | OptionsLike | None = None,
+    options: OptionsLike | None = None,
+    deleter: Deleter | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
     """Return a tensor over external memory: an address (int), or a buffer, which is kept alive.
 
     The memory is shared. `sizes` and `strides` are in elements; strides must not be negative and
@@ -467,7 +539,11 @@ cdef int _settle(_Where where, Storage lender, str caller) except -1:
     return 0
 
 
-def resolved(options=None, dtype=None, device=None):
+def resolved(
+    options: OptionsLike | None = None,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> TensorOptions:
     """Return TensorOptions with an element type and a device, by default float32 on the CPU."""
     options = as_options(options, dtype, device)
     if not options.has_dtype():

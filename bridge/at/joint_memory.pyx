@@ -37,7 +37,7 @@ cdef bint _are_apart(Storage a, Storage b) except -1:
     return mine is None or theirs is None or mine._cdata != theirs._cdata
 
 
-def joined(list impls):
+def joined(list impls: list[TensorImpl]) -> list[torch.Tensor | None] | None:
     """Return a torch.Tensor for each tensor, views of one torch storage; None for those apart.
 
     None in place of the list: nothing overlaps, or torch sees it. The tensors keep the memory.

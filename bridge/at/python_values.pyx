@@ -60,7 +60,7 @@ cdef union Number:
     char[16] bytes              # of the largest element
 
 
-def item(TensorImpl impl):
+def item(TensorImpl impl) -> Any:
     """Return the only element as a Python number; see at.Tensor.item."""
     cdef char* at
     cdef Number number
@@ -109,7 +109,7 @@ def item(TensorImpl impl):
     return listed
 
 
-def tolist(TensorImpl impl):
+def tolist(TensorImpl impl) -> Any:
     """Return the elements as nested lists; see at.Tensor.tolist."""
     impl.data("Tensor.tolist")
     return _listed(impl, "Tensor.tolist")
@@ -176,7 +176,7 @@ cdef object _listed(TensorImpl impl, str caller):
     return array.tolist()
 
 
-def equal(TensorImpl a, other):
+def equal(TensorImpl a, other: Any) -> bool:
     """Return whether `other` has the same sizes and elements; see at.Tensor.equal."""
     cdef TensorImpl b = as_source(other, a, "Tensor.equal")
     cdef int i
@@ -225,7 +225,7 @@ cdef bint _equal_in_numpy(TensorImpl a, TensorImpl b) except -1:
     return bool((export_array(a, "Tensor.equal") == export_array(b, "Tensor.equal")).all())
 
 
-def to_repr(TensorImpl impl):
+def to_repr(TensorImpl impl) -> str:
     """Return the repr of an at.Tensor: its elements as NumPy prints them, type and device."""
     if is_undefined(impl):
         return "at.Tensor()"

@@ -284,14 +284,14 @@ cdef TensorImpl _strided(TensorImpl src, Dims sizes, int64_t offset, object stri
     return restrided(src, sizes, strides, offset, "Tensor.set_")
 
 
-def mark_readonly(TensorImpl impl):
+def mark_readonly(TensorImpl impl) -> None:
     """Make the memory of `impl` read-only for all tensors that share its Storage."""
     cdef Storage storage = storage_of(impl)
     with cython.critical_section(storage):
         set_flags(storage, storage.flags | READONLY)
 
 
-def mark_owned(TensorImpl impl):
+def mark_owned(TensorImpl impl) -> None:
     """Mark the memory of `impl`, the new result of an operation, as owned by the bridge alone."""
     cdef Storage storage = storage_of(impl)
     with cython.critical_section(storage):
@@ -311,7 +311,7 @@ cpdef TensorImpl import_result(object tensor):
 
 
 @cython.critical_section
-def set_metadata(TensorImpl impl, TensorImpl view):
+def set_metadata(TensorImpl impl, TensorImpl view) -> None:
     """Set the sizes, strides and offset of `impl` to those of `view`, of the same Storage."""
     _former = former(impl)      # released on return
     impl.set_strided(view.c_sizes, view.c_strides(), view.ndim, view.c_numel)
@@ -325,10 +325,12 @@ cdef bint overlap(Storage a, Storage b) noexcept:
         and host_accessible(a.device_type) and host_accessible(b.device_type)
 
 
-def has_memory_of(TensorImpl impl, list others):
+def has_memory_of(TensorImpl impl, list others: list[TensorImpl]) -> bool:
     """Return whether the elements lie in memory of the Storage of one of `others`."""
     cdef Storage storage = storage_of(impl)
     for one in others:
         if overlap(storage, storage_of(<TensorImpl>one)):
             return True
     return False
+
+# pyi: def import_result(tensor: torch.Tensor) -> TensorImpl: ...

@@ -76,6 +76,7 @@ cdef int _import(DLManagedTensorVersioned* managed, void** out) noexcept:
     return import_object(managed, out, Tensor, "at.Tensor")
 
 
+# pyi: class Tensor(Wrapper, TorchMethods):
 cdef class Tensor(Wrapper):
     """A strided tensor over memory of any origin, with the API of ATen.
 
@@ -171,20 +172,28 @@ cdef class Tensor(Wrapper):
                [2.]], dtype=float32)
     """
 
+    # pyi: __dlpack_c_exchange_api__: ClassVar[CapsuleType]
+    # pyi: __array_priority__: ClassVar[int]
+    # pyi: def __dir__(self) -> list[str]: ...
+    # pyi: def __array_namespace__(self, /, *, api_version: str | None = None) -> Any: ...
     __dlpack_c_exchange_api__ = exchange_table(&_table, _import)
 
-    def __init__(self, source=None, /):
+    def __init__(self, source: Wrapper | None = None, /) -> None:
         if source is None:
             return
         self.impl = _impl_for_at(source)
 
     @staticmethod
-    def _wrap(TensorImpl impl not None):
+    def _wrap(TensorImpl impl not None) -> Tensor:
         """Return a new at.Tensor that shares `impl`."""
         return wrap(impl)
 
     # Metadata.
 
+    # pyi: @overload
+    # pyi: def size(self, dim: None = None) -> ArrayRef: ...
+    # pyi: @overload
+    # pyi: def size(self, dim: int) -> int: ...
     def size(self, dim=None):
         """Return the size of dimension `dim`; without `dim`, all sizes as an ArrayRef.
 
@@ -196,6 +205,10 @@ cdef class Tensor(Wrapper):
         with cython.critical_section(self.impl):
             return self.impl.c_sizes[_dim(dim, self.impl, "Tensor.size")]
 
+    # pyi: @overload
+    # pyi: def stride(self, dim: None = None) -> ArrayRef: ...
+    # pyi: @overload
+    # pyi: def stride(self, dim: int) -> int: ...
     def stride(self, dim=None):
         """Return the stride of dimension `dim`, in elements; without `dim`, all as an ArrayRef.
 
@@ -208,17 +221,17 @@ cdef class Tensor(Wrapper):
             return self.impl.c_strides()[_dim(dim, self.impl, "Tensor.stride")]
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         """The number of dimensions; the same as `dim()`."""
         self.impl.require_defined("Tensor.ndim")
         return word32(&self.impl.ndim)
 
-    def dim(self):
+    def dim(self) -> int:
         """Return the number of dimensions."""
         self.impl.require_defined("Tensor.dim")
         return word32(&self.impl.ndim)
 
-    def storage_offset(self):
+    def storage_offset(self) -> int:
         """Return the position of the first element in the storage, in elements.
 
         An imported torch tensor has the offset that it has in torch. Raises EnforceNotMet: its
@@ -227,7 +240,7 @@ cdef class Tensor(Wrapper):
         self.impl.require_defined("Tensor.storage_offset")
         return storage_offset_of(self.impl)
 
-    def is_contiguous(self, memory_format=None):
+    def is_contiguous(self, memory_format: torch.memory_format | None = None) -> bool:
         """Return whether the elements are stored row-major without gaps.
 
         With a `memory_format` of torch, return whether they are stored in that order.
@@ -237,7 +250,7 @@ cdef class Tensor(Wrapper):
             return torch_runner.method("is_contiguous", self, memory_format=memory_format)
         return (word8(&self.impl.flags) & CONTIGUOUS) != 0
 
-    def data_ptr(self):
+    def data_ptr(self) -> int:
         """Return the address of the first element; 0 if there are no elements.
 
         Raises EnforceNotMet: the memory is gone, as after torch resized a storage that it lent.
@@ -246,13 +259,13 @@ cdef class Tensor(Wrapper):
         return <uintptr_t>address if word64(&self.impl.c_numel) else 0
 
     @property
-    def readonly(self):
+    def readonly(self) -> bool:
         """Whether the memory is read-only; False for an undefined tensor."""
         return not is_undefined(self.impl) and (storage_flags(self.impl) & READONLY) != 0
 
     # Views: all share the memory and are writable if it is.
 
-    def view(self, *sizes, dtype=None):
+    def view(self, *sizes: int | Dims | TypeLike, dtype: TypeLike | None = None) -> Tensor:
         """Return a view with other sizes, or of another element type; never a copy.
 
         ``view(sizes)``: the same elements in row-major order; one size may be -1, to be inferred.
@@ -276,7 +289,7 @@ cdef class Tensor(Wrapper):
         dims = parse_dims_args(sizes, "Tensor.view")
         return wrap(views.view(self.impl, dims.data, dims.n, "Tensor.view"))
 
-    def reshape(self, *sizes):
+    def reshape(self, *sizes: int | Dims) -> Tensor:
         """Return the same elements with other sizes: a view if the strides allow it, else a copy.
 
         One size may be -1, to be inferred. The copy is row-major, on the same device.
@@ -293,7 +306,7 @@ cdef class Tensor(Wrapper):
             impl = contiguous_copy(impl, "Tensor.reshape")
         return wrap(views.view(impl, dims.data, dims.n, "Tensor.reshape"))
 
-    def as_strided(self, size, stride, storage_offset=None):
+    def as_strided(self, size: Dims, stride: Dims, storage_offset: int | None = None) -> Tensor:
         """Return a view of the storage with any sizes and strides; all in elements.
 
         `storage_offset` is the position of the first element in the storage, by default that of
@@ -311,7 +324,7 @@ cdef class Tensor(Wrapper):
                 condition="len(size) == len(stride)")
         return wrap(restrided(self.impl, sizes, strides, storage_offset, "Tensor.as_strided"))
 
-    def transpose(self, dim0, dim1):
+    def transpose(self, dim0: int, dim1: int) -> Tensor:
         """Return a view with two dimensions swapped. (…, a, …, b, …) → (…, b, …, a, …).
 
         Raises EnforceNotMet, also an IndexError: the dimension does not exist.
@@ -320,7 +333,7 @@ cdef class Tensor(Wrapper):
             self.impl, to_int64(dim0, "Tensor.transpose"), to_int64(dim1, "Tensor.transpose"),
             "Tensor.transpose"))
 
-    def permute(self, *dims):
+    def permute(self, *dims: int | Dims) -> Tensor:
         """Return a view whose dimension i is dimension ``dims[i]`` of this tensor.
 
         Raises EnforceNotMet, also a ValueError: `dims` does not name each dimension once.
@@ -328,7 +341,7 @@ cdef class Tensor(Wrapper):
         cdef Dims order = parse_dims_args(dims, "Tensor.permute")
         return wrap(views.permute(self.impl, order.data, order.n, "Tensor.permute"))
 
-    def t(self):
+    def t(self) -> Tensor:
         """Return a view with the two dimensions swapped; of fewer dimensions, an alias.
 
         Raises EnforceNotMet: there are more than two dimensions.
@@ -344,7 +357,7 @@ cdef class Tensor(Wrapper):
             return wrap(views.alias(impl, "Tensor.t"))
         return wrap(views.transpose(impl, 0, 1, "Tensor.t"))
 
-    def select(self, dim, index):
+    def select(self, dim: int, index: int) -> Tensor:
         """Return a view at `index` of dimension `dim`, without that dimension.
 
         A negative `index` counts from the end.
@@ -355,7 +368,9 @@ cdef class Tensor(Wrapper):
             self.impl, to_int64(dim, "Tensor.select"), to_int64(index, "Tensor.select"),
             "Tensor.select"))
 
-    def slice(self, dim=0, start=None, end=None, step=1):
+    def slice(
+        self, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+    ) -> Tensor:
         """Return a view of every `step`-th index of dimension `dim`, from `start` to before `end`.
 
         `start` and `end` are as in a Python slice: negative from the end, None for no limit, and
@@ -366,7 +381,7 @@ cdef class Tensor(Wrapper):
         return wrap(sliced(self.impl, to_int64(dim, "Tensor.slice"), start, end,
                            to_int64(step, "Tensor.slice"), "Tensor.slice"))
 
-    def narrow(self, dim, start, length):
+    def narrow(self, dim: int, start: int, length: int) -> Tensor:
         """Return a view of the `length` indices of dimension `dim` from `start` on.
 
         A negative `start` counts from the end.
@@ -391,7 +406,7 @@ cdef class Tensor(Wrapper):
                 f"{impl.c_sizes[d]}.", "Tensor.narrow", condition="start + length <= size(dim)")
         return wrap(views.slice_dim(impl, d, first, n, 1, "Tensor.narrow"))
 
-    def squeeze(self, dim=None):
+    def squeeze(self, dim: int | tuple[int, ...] | list[int] | None = None) -> Tensor:
         """Return a view without dimensions of size one: all, or those among `dim`.
 
         `dim` is a dimension, or a list or tuple of them; those of another size are kept.
@@ -404,7 +419,7 @@ cdef class Tensor(Wrapper):
             self.impl, 0 if dim is None else to_int64(dim, "Tensor.squeeze"), dim is None,
             "Tensor.squeeze"))
 
-    def unsqueeze(self, dim):
+    def unsqueeze(self, dim: int) -> Tensor:
         """Return a view with a new dimension of size one at position `dim`.
 
         Raises EnforceNotMet, also an IndexError: `dim` is not from -dim() - 1 to dim().
@@ -412,7 +427,7 @@ cdef class Tensor(Wrapper):
         return wrap(views.unsqueeze(
             self.impl, to_int64(dim, "Tensor.unsqueeze"), "Tensor.unsqueeze"))
 
-    def expand(self, *sizes):
+    def expand(self, *sizes: int | Dims) -> Tensor:
         """Return a view with dimensions of size one repeated to `sizes`, with a stride of zero.
 
         -1 keeps a size. New dimensions come first.
@@ -422,7 +437,7 @@ cdef class Tensor(Wrapper):
         cdef Dims dims = parse_dims_args(sizes, "Tensor.expand")
         return wrap(views.expand(self.impl, dims.data, dims.n, "Tensor.expand"))
 
-    def flatten(self, start_dim=0, end_dim=-1):
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         """Return the tensor with dimensions `start_dim` to `end_dim`, inclusive, as one.
 
         A view if the strides allow it, else a row-major copy.
@@ -441,7 +456,7 @@ cdef class Tensor(Wrapper):
         return wrap(views.flatten(
             contiguous_copy(self.impl, "Tensor.flatten"), first, last, "Tensor.flatten"))
 
-    def diagonal(self, offset=0, dim1=0, dim2=1):
+    def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
         """Return a view of the diagonal of dimensions `dim1` and `dim2`, as a new last dimension.
 
         The diagonal is `offset` above the main one, or below it if negative.
@@ -453,7 +468,7 @@ cdef class Tensor(Wrapper):
             self.impl, to_int64(offset, "Tensor.diagonal"), to_int64(dim1, "Tensor.diagonal"),
             to_int64(dim2, "Tensor.diagonal"), "Tensor.diagonal"))
 
-    def unfold(self, dimension, size, step):
+    def unfold(self, dimension: int, size: int, step: int) -> Tensor:
         """Return a view of all windows of `size` along `dimension`, `step` apart.
 
         The windows may overlap. (…, n, …) → (…, (n - size) // step + 1, …, size).
@@ -464,18 +479,18 @@ cdef class Tensor(Wrapper):
             self.impl, to_int64(dimension, "Tensor.unfold"), to_int64(size, "Tensor.unfold"),
             to_int64(step, "Tensor.unfold"), "Tensor.unfold"))
 
-    def alias(self):
+    def alias(self) -> Tensor:
         """Return a new tensor over the same memory, with its own metadata."""
         return wrap(views.alias(self.impl, "Tensor.alias"))
 
-    def detach(self):
+    def detach(self) -> Tensor:
         """Return a new tensor over the same memory; the same as `alias`.
 
         An at.Tensor does not record gradients.
         """
         return wrap(views.alias(self.impl, "Tensor.detach"))
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: IndexLike) -> Tensor:
         cdef TensorImpl impl
         if type(key) is slice and (<object>key).step is None:
             return wrap(sliced(self.impl, 0, (<object>key).start, (<object>key).stop, 1,
@@ -483,7 +498,7 @@ cdef class Tensor(Wrapper):
         impl = basic_index(self.impl, key)
         return wrap(advanced_index(self.impl, key) if impl is None else impl)
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: IndexLike, value: Any) -> None:
         cdef TensorImpl impl
         self.impl.writable("Tensor.__setitem__")
         impl = basic_index(self.impl, key)
@@ -492,12 +507,12 @@ cdef class Tensor(Wrapper):
         else:
             copy_into(impl, value, "Tensor.__setitem__")
 
-    def __delitem__(self, key):
+    def __delitem__(self, key: Any) -> NoReturn:
         raise EnforceTypeError(
             "Elements of a tensor cannot be deleted. Use a view, or index with what to keep.",
             "Tensor.__delitem__")
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Tensor]:
         cdef int64_t i
         cdef TensorImpl impl
         self.impl.require_defined("Tensor.__iter__")
@@ -511,7 +526,7 @@ cdef class Tensor(Wrapper):
 
     # Data.
 
-    def clone(self, *, memory_format=None):
+    def clone(self, *, memory_format: torch.memory_format | None = None) -> Tensor:
         """Return a copy in new memory on the same device, writable.
 
         It is row-major, or in the order of torch's `memory_format`.
@@ -520,7 +535,7 @@ cdef class Tensor(Wrapper):
             return torch_runner.method("clone", self, memory_format=memory_format)
         return wrap(contiguous_copy(self.impl, "Tensor.clone"))
 
-    def contiguous(self, memory_format=None):
+    def contiguous(self, memory_format: torch.memory_format | None = None) -> Tensor:
         """Return this tensor if it is contiguous, else a row-major copy.
 
         With a `memory_format` of torch, the same for that order.
@@ -532,7 +547,7 @@ cdef class Tensor(Wrapper):
             return self
         return wrap(contiguous_copy(self.impl, "Tensor.contiguous"))
 
-    def copy_(self, src, non_blocking=False):
+    def copy_(self, src: Any, non_blocking: bool = False) -> Self:
         """Copy the elements of `src` into this tensor, converted and broadcast; return this tensor.
 
         `src` is any tensor that the bridge can import, a number or a nested list. `non_blocking` is
@@ -544,7 +559,7 @@ cdef class Tensor(Wrapper):
         copy_into(self.impl, src, "Tensor.copy_")
         return self
 
-    def fill_(self, value):
+    def fill_(self, value: Any) -> Self:
         """Set every element to `value`, a number or a 0-d tensor; return this tensor.
 
         Raises EnforceNotMet, also a TypeError: the element type cannot hold the value. Also a
@@ -553,24 +568,32 @@ cdef class Tensor(Wrapper):
         fill(self.impl, value)
         return self
 
-    def zero_(self):
+    def zero_(self) -> Self:
         """Set every element to zero; return this tensor."""
         zero(self.impl)
         return self
 
-    def item(self):
+    def item(self) -> Any:
         """Return the only element as a Python number, ``str`` or ``bytes``.
 
         Raises EnforceNotMet, also a ValueError: there is not exactly one element.
         """
         return python_values.item(self.impl)
 
-    def tolist(self):
+    def tolist(self) -> Any:
         """Return the elements as nested lists of Python numbers; for a 0-d tensor, the number."""
         return python_values.tolist(self.impl)
 
-    def to(self, *args, copy=False, non_blocking=False, dtype=None, device=None, other=None,
-           memory_format=None):
+    def to(
+        self,
+        *args: Wrapper | torch.Tensor | TensorOptions | TypeLike | DeviceLike | bool | None,
+        copy: bool = False,
+        non_blocking: bool = False,
+        dtype: TypeLike | None = None,
+        device: DeviceLike | None = None,
+        other: Wrapper | torch.Tensor | None = None,
+        memory_format: torch.memory_format | None = None,
+    ) -> Tensor:
         """Return the tensor with an element type, on a device; this tensor if it has both already.
 
         ``to(dtype)``, ``to(device)``, ``to(device, dtype)``, ``to(options)``, or ``to(other)`` for
@@ -592,7 +615,7 @@ cdef class Tensor(Wrapper):
             return converted
         return torch_runner.method("to", converted, memory_format=memory_format)
 
-    def to_device(self, device, /, *, stream=None):
+    def to_device(self, device: DeviceLike, /, *, stream: None = None) -> Tensor:
         """Return the tensor on a device; this tensor if it is there (Python array API standard).
 
         `stream`: None; the work on torch's current stream is waited for.
@@ -609,7 +632,7 @@ cdef class Tensor(Wrapper):
                 "supported.", "Tensor.to_device", condition="stream is None")
         return self.to(as_device(device))
 
-    def requires_grad_(self, requires_grad=True):
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Return this tensor if `requires_grad` is false: an at.Tensor records no gradients.
 
         Raises EnforceNotMet: `requires_grad` is true.
@@ -626,11 +649,11 @@ cdef class Tensor(Wrapper):
                 condition="requires_grad == False")
         return self
 
-    def cpu(self):
+    def cpu(self) -> Tensor:
         """Return a copy in host memory; this tensor if it is there already."""
         return self.to("cpu")
 
-    def cuda(self, device=None):
+    def cuda(self, device: DeviceLike | None = None) -> Tensor:
         """Return a copy on a CUDA device, by default the current one; this tensor if it is there.
 
         `device`: a CUDA device or its number. Raises EnforceNotMet: the device is not available.
@@ -647,14 +670,14 @@ cdef class Tensor(Wrapper):
                 condition="device.type() == CUDA")
         return self.to(place)
 
-    def pin_memory(self):
+    def pin_memory(self) -> Tensor:
         """Return a copy in page-locked host memory; this tensor if it is there already.
 
         Raises EnforceNotMet: CUDA is not available.
         """
         return self.to("cuda_host")
 
-    def resize_(self, *sizes):
+    def resize_(self, *sizes: int | Dims) -> Self:
         """Change the sizes in place and return this tensor; it becomes row-major.
 
         Elements keep their position in memory. If the storage is too small it is reallocated, for
@@ -666,7 +689,13 @@ cdef class Tensor(Wrapper):
         resize(self.impl, parse_dims_args(sizes, "Tensor.resize_"))
         return self
 
-    def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    def set_(
+        self,
+        source: Storage | TensorLike | None = None,
+        storage_offset: int = 0,
+        size: Dims | None = None,
+        stride: Dims | None = None,
+    ) -> Self:
         """Make this tensor share the memory of another tensor or Storage; return this tensor.
 
         With `size`, it is the view of the source's storage with these sizes, with `stride` (in
@@ -680,14 +709,14 @@ cdef class Tensor(Wrapper):
         set_source(self.impl, source, storage_offset, size, stride)
         return self
 
-    def equal(self, other):
+    def equal(self, other: Any) -> bool:
         """Return whether `other` has the same sizes and equal elements; NaN is unequal to itself.
 
         `other` is anything that `copy_` takes.
         """
         return python_values.equal(self.impl, other)
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         cdef int64_t n
         self.impl.require_defined("Tensor.__bool__")
         n = word64(&self.impl.c_numel)
@@ -697,16 +726,16 @@ cdef class Tensor(Wrapper):
                 "all().", "Tensor.__bool__", condition="numel() == 1")
         return bool(python_values.item(self.impl))
 
-    def __int__(self):
+    def __int__(self) -> int:
         return int(python_values.item(self.impl))
 
-    def __float__(self):
+    def __float__(self) -> float:
         return float(python_values.item(self.impl))
 
-    def __complex__(self):
+    def __complex__(self) -> complex:
         return complex(python_values.item(self.impl))
 
-    def __index__(self):
+    def __index__(self) -> int:
         cdef TensorImpl impl
         self.impl.require_defined("Tensor.__index__")
         impl = seen(self.impl)
@@ -717,7 +746,7 @@ cdef class Tensor(Wrapper):
                 f"{impl.c_numel} elements of {impl.c_dtype}.", "Tensor.__index__")
         return int(value)
 
-    def __contains__(self, value):
+    def __contains__(self, value: Operand) -> bool:
         found = torch_runner.binary("eq", self, value)
         if found is NotImplemented:
             raise EnforceTypeError(
@@ -728,16 +757,17 @@ cdef class Tensor(Wrapper):
     def __repr__(self):
         return python_values.to_repr(self.impl)
 
+    # pyi: def __format__(self, spec: str, /) -> str: ...
     def __format__(self, spec):
         # A format specification applies to the number, as in torch.
         if spec:
             return format(python_values.item(self.impl), spec)
         return python_values.to_repr(self.impl)
 
-    def __copy__(self):
+    def __copy__(self) -> Tensor:
         return wrap(views.alias(self.impl, "Tensor.__copy__"))
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if is_undefined(self.impl):
             return wrap(self.impl)
         return wrap(deep_copied(self.impl, memo))
@@ -745,12 +775,18 @@ cdef class Tensor(Wrapper):
     # All other operations are run by torch.
 
     @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Iterable[type[Any]],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
         return torch_runner.function(func, args, kwargs)
 
     __array_priority__ = 1000
 
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Run a ufunc of NumPy on the same memory, which ``out=`` and ``array += x`` write.
 
         It gives arrays, as all functions of NumPy do. ``array + x`` and the other binary operators
@@ -770,160 +806,165 @@ cdef class Tensor(Wrapper):
                     return result
         return call_ufunc(ufunc, method, inputs, kwargs)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return <Py_ssize_t>(<uintptr_t><void*>self >> 4)
 
+    # pyi: def __eq__(self, other: object, /) -> Tensor: ...  # type: ignore[override]
     def __eq__(self, other):
         return torch_runner.binary("eq", self, other)
 
+    # pyi: def __ne__(self, other: object, /) -> Tensor: ...  # type: ignore[override]
     def __ne__(self, other):
         return torch_runner.binary("ne", self, other)
 
-    def __lt__(self, other):
+    def __lt__(self, other: Operand) -> Tensor:
         return torch_runner.binary("lt", self, other)
 
-    def __le__(self, other):
+    def __le__(self, other: Operand) -> Tensor:
         return torch_runner.binary("le", self, other)
 
-    def __gt__(self, other):
+    def __gt__(self, other: Operand) -> Tensor:
         return torch_runner.binary("gt", self, other)
 
-    def __ge__(self, other):
+    def __ge__(self, other: Operand) -> Tensor:
         return torch_runner.binary("ge", self, other)
 
-    def __neg__(self):
+    def __neg__(self) -> Tensor:
         return torch_runner.method("neg", self)
 
-    def __pos__(self):
+    def __pos__(self) -> Self:
         return self
 
-    def __abs__(self):
+    def __abs__(self) -> Tensor:
         return torch_runner.method("abs", self)
 
-    def __round__(self, ndigits=None):
+    def __round__(self, ndigits: SupportsIndex | None = None) -> Tensor:
         return torch_runner.run("round", rounded, (self, ndigits), {})
 
-    def __divmod__(self, other):
+    def __divmod__(self, other: Operand) -> tuple[Tensor, Tensor]:
         return _divided(self, other)
 
-    def __rdivmod__(self, other):
+    def __rdivmod__(self, other: Operand) -> tuple[Tensor, Tensor]:
         return _divided(other, self)
 
-    def __invert__(self):
+    def __invert__(self) -> Tensor:
         return torch_runner.method("bitwise_not", self)
 
+    # pyi: def __pow__(self, other: Operand, modulo: None = None, /) -> Tensor: ...
     def __pow__(self, other, modulo):
         return _binary("pow", self, other) if modulo is None else NotImplemented
 
+    # pyi: def __rpow__(self, other: Operand, modulo: None = None, /) -> Tensor: ...
     def __rpow__(self, other, modulo):
         return _binary("pow", other, self) if modulo is None else NotImplemented
 
+    # pyi: def __ipow__(self, other: Operand, /) -> Self: ...  # type: ignore[misc]
     def __ipow__(self, other):
         return _in_place("pow_", self, other)
 
-    def __matmul__(self, other):
+    def __matmul__(self, other: Operand) -> Tensor:
         return _binary("matmul", self, other)
 
-    def __rmatmul__(self, other):
+    def __rmatmul__(self, other: Operand) -> Tensor:
         return _binary("matmul", other, self)
 
-    def __add__(self, other):
+    def __add__(self, other: Operand) -> Tensor:
         return _binary("add", self, other)
 
-    def __radd__(self, other):
+    def __radd__(self, other: Operand) -> Tensor:
         return _binary("add", other, self)
 
-    def __iadd__(self, other):
+    def __iadd__(self, other: Operand) -> Self:
         return _in_place("add_", self, other)
 
-    def __sub__(self, other):
+    def __sub__(self, other: Operand) -> Tensor:
         return _binary("sub", self, other)
 
-    def __rsub__(self, other):
+    def __rsub__(self, other: Operand) -> Tensor:
         return _binary("sub", other, self)
 
-    def __isub__(self, other):
+    def __isub__(self, other: Operand) -> Self:
         return _in_place("sub_", self, other)
 
-    def __mul__(self, other):
+    def __mul__(self, other: Operand) -> Tensor:
         return _binary("mul", self, other)
 
-    def __rmul__(self, other):
+    def __rmul__(self, other: Operand) -> Tensor:
         return _binary("mul", other, self)
 
-    def __imul__(self, other):
+    def __imul__(self, other: Operand) -> Self:
         return _in_place("mul_", self, other)
 
-    def __truediv__(self, other):
+    def __truediv__(self, other: Operand) -> Tensor:
         return _binary("div", self, other)
 
-    def __rtruediv__(self, other):
+    def __rtruediv__(self, other: Operand) -> Tensor:
         return _binary("div", other, self)
 
-    def __itruediv__(self, other):
+    def __itruediv__(self, other: Operand) -> Self:
         return _in_place("div_", self, other)
 
-    def __floordiv__(self, other):
+    def __floordiv__(self, other: Operand) -> Tensor:
         return _binary("floor_divide", self, other)
 
-    def __rfloordiv__(self, other):
+    def __rfloordiv__(self, other: Operand) -> Tensor:
         return _binary("floor_divide", other, self)
 
-    def __ifloordiv__(self, other):
+    def __ifloordiv__(self, other: Operand) -> Self:
         return _in_place("floor_divide_", self, other)
 
-    def __mod__(self, other):
+    def __mod__(self, other: Operand) -> Tensor:
         return _binary("remainder", self, other)
 
-    def __rmod__(self, other):
+    def __rmod__(self, other: Operand) -> Tensor:
         return _binary("remainder", other, self)
 
-    def __imod__(self, other):
+    def __imod__(self, other: Operand) -> Self:
         return _in_place("remainder_", self, other)
 
-    def __and__(self, other):
+    def __and__(self, other: Operand) -> Tensor:
         return _binary("bitwise_and", self, other)
 
-    def __rand__(self, other):
+    def __rand__(self, other: Operand) -> Tensor:
         return _binary("bitwise_and", other, self)
 
-    def __iand__(self, other):
+    def __iand__(self, other: Operand) -> Self:
         return _in_place("bitwise_and_", self, other)
 
-    def __or__(self, other):
+    def __or__(self, other: Operand) -> Tensor:
         return _binary("bitwise_or", self, other)
 
-    def __ror__(self, other):
+    def __ror__(self, other: Operand) -> Tensor:
         return _binary("bitwise_or", other, self)
 
-    def __ior__(self, other):
+    def __ior__(self, other: Operand) -> Self:
         return _in_place("bitwise_or_", self, other)
 
-    def __xor__(self, other):
+    def __xor__(self, other: Operand) -> Tensor:
         return _binary("bitwise_xor", self, other)
 
-    def __rxor__(self, other):
+    def __rxor__(self, other: Operand) -> Tensor:
         return _binary("bitwise_xor", other, self)
 
-    def __ixor__(self, other):
+    def __ixor__(self, other: Operand) -> Self:
         return _in_place("bitwise_xor_", self, other)
 
-    def __lshift__(self, other):
+    def __lshift__(self, other: Operand) -> Tensor:
         return _binary("bitwise_left_shift", self, other)
 
-    def __rlshift__(self, other):
+    def __rlshift__(self, other: Operand) -> Tensor:
         return _binary("bitwise_left_shift", other, self)
 
-    def __ilshift__(self, other):
+    def __ilshift__(self, other: Operand) -> Self:
         return _in_place("bitwise_left_shift_", self, other)
 
-    def __rshift__(self, other):
+    def __rshift__(self, other: Operand) -> Tensor:
         return _binary("bitwise_right_shift", self, other)
 
-    def __rrshift__(self, other):
+    def __rrshift__(self, other: Operand) -> Tensor:
         return _binary("bitwise_right_shift", other, self)
 
-    def __irshift__(self, other):
+    def __irshift__(self, other: Operand) -> Self:
         return _in_place("bitwise_right_shift_", self, other)
 
 
@@ -1035,10 +1076,11 @@ cdef PyObject* _construct(
 
 
 # Runs all operations that the class does not define.
+# pyi: torch_runner: TorchRunner
 torch_runner = TorchRunner(Tensor._wrap)
 
 
-def install(name, operation):
+def install(name: str, operation: object) -> None:
     """Add a method or property to the class, unless it defines one of that name."""
     if not hasattr(Tensor, name):
         add_to_class(Tensor, name, operation)

@@ -49,22 +49,23 @@ cdef enum:
     DEFAULT_ALIGNMENT = 64      # a cache line, and the widest vector register
 
 
+# pyi: @final
 @cython.final
 cdef class AllocatorStats:
     """Counts of what an allocator has allocated (read-only)."""
 
     @property
-    def allocated_bytes(self):
+    def allocated_bytes(self) -> int:
         """The bytes in use now."""
         return word64(&self.c_allocated)
 
     @property
-    def peak_bytes(self):
+    def peak_bytes(self) -> int:
         """The most bytes that were in use at the same time."""
         return word64(&self.c_peak)
 
     @property
-    def allocations(self):
+    def allocations(self) -> int:
         """The number of buffers allocated so far."""
         return word64(&self.c_allocations)
 
@@ -85,6 +86,7 @@ cdef class AllocatorStats:
                 f"peak_bytes={self.peak_bytes}, allocations={self.allocations})")
 
 
+# pyi: @final
 @cython.final
 @cython.freelist(64)
 @cython.no_gc
@@ -94,16 +96,17 @@ cdef class DataPtr:
     Follows c10::DataPtr, c10/core/Allocator.h, PyTorch 1.8.1.
     """
 
+    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     def __init__(self):
         raise TypeError("A DataPtr is created by Allocator.allocate(nbytes).")
 
     @property
-    def address(self):
+    def address(self) -> int:
         """The address of the buffer; 0 if it has no bytes."""
         return <uintptr_t>self.data
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """The size of the buffer in bytes."""
         return self.c_nbytes
 
@@ -129,6 +132,7 @@ cdef int _deallocate(Allocator allocator, void* data) except -1:
     return 0
 
 
+# pyi: @disjoint_base
 cdef class Allocator:
     """An allocator of aligned host memory; the base class of all others.
 
@@ -149,6 +153,9 @@ cdef class Allocator:
     AllocatorStats(allocated_bytes=0, peak_bytes=1000, allocations=1)
     """
 
+    # pyi: alignment: int
+    # pyi: @property
+    # pyi: def stats(self) -> AllocatorStats: ...
     def __cinit__(self, *args, **kwargs):
         self.alignment = DEFAULT_ALIGNMENT
         self.stats = AllocatorStats.__new__(AllocatorStats)
@@ -156,7 +163,7 @@ cdef class Allocator:
         self.base_called = {}
         self.builtin = type(self) is Allocator
 
-    def raw_allocate(self, nbytes):
+    def raw_allocate(self, nbytes: int) -> int:
         """Return the address of `nbytes` new bytes, to be freed by raw_deallocate; 0 for 0 bytes.
 
         Raises MemoryError: there is not enough memory. EnforceNotMet, also a TypeError or
@@ -180,7 +187,7 @@ cdef class Allocator:
             self.base_called[thread] = True
         return address
 
-    def raw_deallocate(self, address):
+    def raw_deallocate(self, address: int) -> None:
         """Free what raw_allocate returned; 0 does nothing.
 
         Raises EnforceNotMet: the address is not of this allocator, or was freed before.
@@ -201,7 +208,7 @@ cdef class Allocator:
         data = address
         free(<void*>data)
 
-    def allocate(self, nbytes):
+    def allocate(self, nbytes: int) -> DataPtr:
         """Return a DataPtr to `nbytes` new bytes, which are freed with it.
 
         Raises MemoryError: there is not enough memory.
@@ -254,7 +261,7 @@ cdef class Allocator:
         """
         return None
 
-    def allocate_typed(self, T, n):
+    def allocate_typed(self, T: TypeLike, n: int) -> DataPtr:
         """Return a DataPtr to memory for `n` elements of the POD type `T`, not initialised.
 
         Raises MemoryError: there is not enough memory, or more bytes than an int64 counts.
@@ -347,7 +354,7 @@ cdef dict _default_factories = {}
 cdef dict _defaults = {}
 
 
-def register_default_allocator(device_type, factory):
+def register_default_allocator(device_type: int, factory: Callable[[int], Allocator]) -> None:
     """Register ``factory(index) -> Allocator`` for the devices of a type that have none set.
 
     It is called once for each index, and each time for -1, the device that is then current. As
@@ -377,7 +384,7 @@ cdef Allocator allocator_of(int32_t device_type, int32_t index):
     return <Allocator>found
 
 
-def GetAllocator(D):
+def GetAllocator(D: DeviceLike) -> Allocator:
     """Return the Allocator of the device that `D` names.
 
     Raises EnforceNotMet: there is none; c10.SetAllocator sets one.
@@ -388,7 +395,7 @@ def GetAllocator(D):
     return allocator_of(device.c_type, device.c_index)
 
 
-def SetAllocator(D, allocator):
+def SetAllocator(D: DeviceLike, allocator: Allocator) -> None:
     """Set the allocator of the device that `D` names.
 
     A device without a number stands for all devices of its type, including those that were set

@@ -22,6 +22,7 @@ from bridge.c10.integers cimport to_int64
 from bridge.c10.errors import EnforceIndexError, EnforceTypeError, EnforceValueError
 
 
+# pyi: class Shape(tuple[int, ...]):
 class Shape(tuple):
     """The sizes of a tensor as ``x.shape`` has them: a tuple of ints that counts its elements.
 
@@ -33,31 +34,43 @@ class Shape(tuple):
     ((2, 3, 4), 24, 6, (3, 4, 5))
     """
 
+    # pyi: def __rmul__(self, times: SupportsIndex, /) -> Shape: ...
     __slots__ = ()
 
-    def numel(self):
+    def numel(self) -> int:
         """Return the product of the sizes, the number of elements."""
         return prod(self)
 
+    # pyi: @overload
+    # pyi: def __getitem__(self, index: SupportsIndex, /) -> int: ...
+    # pyi: @overload
+    # pyi: def __getitem__(self, index: slice[Any, Any, Any], /) -> Shape: ...
     def __getitem__(self, index):
         found = tuple.__getitem__(self, index)
         return Shape(found) if type(index) is slice else found
 
+    # pyi: def __add__(  # type: ignore[override]
+    # pyi:     self, other: tuple[int, ...] | ArrayRef, /
+    # pyi: ) -> Shape: ...
     def __add__(self, other):
         return Shape((*self, *other)) if isinstance(other, (tuple, ArrayRef)) else NotImplemented
 
+    # pyi: def __radd__(self, other: tuple[int, ...] | ArrayRef, /) -> Shape: ...
     def __radd__(self, other):
         return Shape((*other, *self)) if isinstance(other, (tuple, ArrayRef)) else NotImplemented
 
+    # pyi: def __mul__(self, times: SupportsIndex, /) -> Shape: ...
     def __mul__(self, times):
         return Shape(tuple.__mul__(self, times))
 
     __rmul__ = __mul__
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return tuple, (list(self),)
 
 
+# pyi: @final
+# pyi: class ArrayRef(Sequence[int]):
 @cython.final
 cdef class ArrayRef:
     """A read-only view of a contiguous array of int64.
@@ -86,6 +99,7 @@ cdef class ArrayRef:
     ((2, 3, 5), (1, 2, 3, 4), 24)
     """
 
+    # pyi: def __new__(cls, source: Sequence[int] | BufferLike = ()) -> Self: ...
     def __cinit__(self, source=()):
         cdef ArrayRef other
         self.ptr = self.inline
@@ -161,9 +175,13 @@ cdef class ArrayRef:
         if self.allocated:
             free(<void*>self.ptr)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.n
 
+    # pyi: @overload
+    # pyi: def __getitem__(self, index: SupportsIndex, /) -> int: ...
+    # pyi: @overload
+    # pyi: def __getitem__(self, index: slice[Any, Any, Any], /) -> ArrayRef: ...
     def __getitem__(self, index):
         cdef Py_ssize_t i, start, stop, step
         if isinstance(index, slice):
@@ -200,19 +218,19 @@ cdef class ArrayRef:
         """Return the object that keeps the values; a view of a view keeps it and not the view."""
         return self if self.owner is None else self.owner
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         cdef Py_ssize_t i
         for i in range(self.n):
             yield self.ptr[i]
 
-    def __contains__(self, value):
+    def __contains__(self, value: object) -> bool:
         cdef Py_ssize_t i
         for i in range(self.n):
             if self.ptr[i] == value:
                 return True
         return False
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         cdef ArrayRef that
         cdef Py_ssize_t i
         if isinstance(other, ArrayRef):
@@ -232,19 +250,19 @@ cdef class ArrayRef:
         except (TypeError, ValueError):
             return NotImplemented
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(tuple(self))
 
-    def __add__(self, other):
+    def __add__(self, other: tuple[int, ...] | ArrayRef) -> Shape:
         return Shape((*self, *other)) if isinstance(other, (tuple, ArrayRef)) else NotImplemented
 
-    def __radd__(self, other):
+    def __radd__(self, other: tuple[int, ...]) -> Shape:
         return Shape((*other, *self)) if isinstance(other, tuple) else NotImplemented
 
     def __repr__(self):
         return f"ArrayRef({self.vec()})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return ArrayRef, (self.vec(),)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
@@ -265,35 +283,35 @@ cdef class ArrayRef:
         buffer.internal = NULL
 
     @property
-    def data(self):
+    def data(self) -> memoryview:
         """The values as a read-only ``memoryview`` of int64; no copy."""
         return memoryview(self)
 
-    def size(self):
+    def size(self) -> int:
         """Return the number of values."""
         return self.n
 
-    def numel(self):
+    def numel(self) -> int:
         """Return the product of the values: the number of elements, if they are sizes."""
         return prod(self)
 
-    def empty(self):
+    def empty(self) -> bool:
         """Return whether there are no values."""
         return self.n == 0
 
-    def front(self):
+    def front(self) -> int:
         """Return the first value. Raises EnforceNotMet, also an IndexError: it is empty."""
         return self[0]
 
-    def back(self):
+    def back(self) -> int:
         """Return the last value. Raises EnforceNotMet, also an IndexError: it is empty."""
         return self[self.n - 1]
 
-    def equals(self, other):
+    def equals(self, other: Sequence[int] | BufferLike) -> bool:
         """Return whether `other`, a sequence of ints, has the same values."""
         return self == (other if isinstance(other, ArrayRef) else ArrayRef(other))
 
-    def slice(self, start, n=None):
+    def slice(self, start: int, n: int | None = None) -> ArrayRef:
         """Return a view of the `n` values from `start` on; by default of all of them.
 
         Raises EnforceNotMet, also an IndexError: out of range.
@@ -310,15 +328,15 @@ cdef class ArrayRef:
                 condition="start + n <= size()")
         return self.part(first, count)
 
-    def index(self, value, start=0, stop=None):
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
         """Return the first index of `value`, as ``tuple.index``. Raises ValueError: not present."""
         return tuple(self).index(value, start, self.n if stop is None else stop)
 
-    def count(self, value):
+    def count(self, value: Any) -> int:
         """Return how many of the values equal `value`."""
         return tuple(self).count(value)
 
-    def vec(self):
+    def vec(self) -> list[int]:
         """Return the values in a new list."""
         cdef Py_ssize_t i
         return [self.ptr[i] for i in range(self.n)]

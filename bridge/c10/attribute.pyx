@@ -14,13 +14,15 @@ class Count(int):
 
     __slots__ = ()
 
-    def __call__(self):
+    def __call__(self) -> int:
         return int(self)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return int, (int(self),)
 
 
+# pyi: @disjoint_base
+# pyi: class CallableAttribute(Generic[_T_co]):
 cdef class CallableAttribute:
     """The descriptor of an attribute whose value, called, returns itself.
 
@@ -28,6 +30,12 @@ cdef class CallableAttribute:
     `x`, as it does for a method.
     """
 
+    # pyi: @overload
+    # pyi: def __get__(self, obj: None, cls: type[Any] | None = None, /) -> Self: ...
+    # pyi: @overload
+    # pyi: def __get__(self, obj: Any, cls: type[Any] | None = None, /) -> _T_co: ...
+    # pyi: @property
+    # pyi: def __name__(self) -> str: ...
     def __get__(self, obj, cls):
         if obj is None:
             return self
@@ -44,7 +52,7 @@ cdef class CallableAttribute:
         return self.doc
 
     @property
-    def __objclass__(self):
+    def __objclass__(self) -> type[Any]:
         return self.owner
 
     def __repr__(self):
@@ -89,3 +97,5 @@ cdef CallableAttribute _layout = CallableAttribute.__new__(CallableAttribute)
 make_method_descriptor(
     CallableAttribute, <char*>&_layout.vectorcall - <char*><PyObject*>_layout)
 forbid_calling(CallableAttribute)
+
+# pyi: _T_co = TypeVar("_T_co", covariant=True)

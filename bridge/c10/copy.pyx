@@ -19,7 +19,7 @@ from bridge.c10.reports import ASKED as _ASKED
 cdef object _device_copy = None
 
 
-def register_device_copy(function):
+def register_device_copy(function: Callable[[TensorImpl, TensorImpl], object]) -> None:
     """Register ``function(dst, src)``, which copies where one of the two is not in host memory.
 
     As REGISTER_COPY_BYTES_FUNCTION, c10/core/CopyBytes.h, PyTorch 1.8.1; the adapter of the
@@ -221,3 +221,5 @@ cpdef TensorImpl reported_copy(TensorImpl src, str reason, str caller):
 cdef TensorImpl requested_copy(TensorImpl src, str caller):
     """Return a contiguous copy in a conversion that was called with copy=True."""
     return reported_copy(src, _ASKED, caller)
+
+# pyi: def reported_copy(src: TensorImpl, reason: str, caller: str) -> TensorImpl: ...

@@ -30,6 +30,7 @@ class DeviceType(IntEnum):
     (True, 2, True, 'cuda:1')
     """
 
+    # pyi: def __hash__(self) -> int: ...
     CPU = 1
     CUDA = 2
     CUDAHost = 3
@@ -49,11 +50,13 @@ class DeviceType(IntEnum):
     TPU = 19
     TPUHost = 20
 
+    # pyi: def __eq__(self, other: object, /) -> bool: ...
     def __eq__(self, other):
         if isinstance(other, str):
             return _TYPE_OF.get(other.replace("_", "")) is self
         return int.__eq__(self, other)
 
+    # pyi: def __ne__(self, other: object, /) -> bool: ...
     def __ne__(self, other):
         return not self == other
 
@@ -62,6 +65,7 @@ class DeviceType(IntEnum):
     def __str__(self):
         return _NAME_OF[self]
 
+    # pyi: def __format__(self, spec: str, /) -> str: ...
     def __format__(self, spec):
         return format(_NAME_OF[self], spec)
 
@@ -82,6 +86,7 @@ _TYPE_OF.update(gpu=DeviceType.CUDA, mps=DeviceType.Metal, xpu=DeviceType.OneAPI
 cdef dict _known = {}
 
 
+# pyi: @disjoint_base
 @cython.no_gc       # its only object is an enum's member
 cdef class Device(str):
     """A device: its type and its index; a ``str`` that names it, as every framework takes.
@@ -107,15 +112,20 @@ cdef class Device(str):
     (Device('cuda:1'), True, 0)
     """
 
-    def __call__(self):
+    # pyi: def __new__(cls, spec: DeviceLike, index: int | None = None) -> Self: ...
+    # pyi: @property
+    # pyi: def type(self) -> DeviceType: ...
+    def __call__(self) -> Self:
         return self
 
+    # pyi: @property
+    # pyi: def index(self) -> int: ...  # type: ignore[override]
     @property
     def index(self):
         """The number of the device among those of its type; -1: the current one."""
         return self.c_index
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         cdef Device that
         if not isinstance(other, Device):
             try:
@@ -125,10 +135,10 @@ cdef class Device(str):
         that = <Device>other
         return self.c_type == that.c_type and self.c_index == that.c_index
 
-    def __ne__(self, other):
+    def __ne__(self, other: object) -> bool:
         return not self == other
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return str.__hash__(self)
 
     def __str__(self):
@@ -137,10 +147,10 @@ cdef class Device(str):
     def __repr__(self):
         return f"Device({str(self)!r})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return as_device, ((int(self.type), self.c_index),)
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         return self.__reduce__()
 
 
@@ -278,3 +288,5 @@ cdef bint host_accessible(int32_t device_type) noexcept nogil:
     return (device_type == DL_CPU or device_type == DL_CUDA_HOST
             or device_type == DL_ROCM_HOST or device_type == DL_EXT_DEV
             or device_type == DL_TPU_HOST)
+
+# pyi: def as_device(spec: DeviceLike) -> Device: ...

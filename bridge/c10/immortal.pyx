@@ -5,7 +5,7 @@
 from bridge.c10.python_api cimport make_immortal
 
 
-def immortal(one):
+def immortal(one: _T) -> _T:
     """Return `one`, kept for good: without the GIL, no thread counts its references to it.
 
     For what lives as long as the process and was created by this thread. The namespace of a module
@@ -14,3 +14,5 @@ def immortal(one):
     """
     make_immortal(one)
     return one
+
+# pyi: _T = TypeVar("_T")

@@ -35,6 +35,7 @@ from bridge.dlpack.abi cimport DL_CPU
 from bridge.c10.errors import EnforceNotMet
 
 
+# pyi: @disjoint_base
 cdef class ByteView:
     """The bytes of a contiguous tensor in host memory, through the buffer protocol."""
 
@@ -63,7 +64,7 @@ cdef class ByteView:
         buffer.internal = NULL
 
 
-def byte_view(TensorImpl impl):
+def byte_view(TensorImpl impl) -> ByteView:
     """Return the bytes of `impl`, which is in host memory; shared if it is contiguous, else copied.
 
     Raises EnforceNotMet: no memory, or not POD.
@@ -89,7 +90,9 @@ cdef class _BufferOwner:
             PyBuffer_Release(&self.buffer)
 
 
-def from_buffer(buffer, sizes, TypeMeta dtype, bint misaligned=False):
+def from_buffer(
+    buffer: BufferLike, sizes: Dims, TypeMeta dtype, bint misaligned=False
+) -> TensorImpl:
     """Return a TensorImpl over the bytes of `buffer`, read-only if the buffer is.
 
     Copied only if the buffer is not aligned for the type and `misaligned` is False.
@@ -123,7 +126,7 @@ def from_buffer(buffer, sizes, TypeMeta dtype, bint misaligned=False):
     return impl
 
 
-def from_items(sizes, TypeMeta dtype, items):
+def from_items(sizes: Dims, TypeMeta dtype, items: Sequence[Any]) -> TensorImpl:
     """Return a TensorImpl of a non-POD type with these elements, which are not copied.
 
     Raises EnforceNotMet: the type is POD, or another number of elements than the sizes need.
@@ -148,7 +151,7 @@ def from_items(sizes, TypeMeta dtype, items):
     return impl
 
 
-def sized(sizes, TypeMeta dtype, Device device):
+def sized(sizes: Dims, TypeMeta dtype: TypeMeta | None, Device device) -> TensorImpl:
     """Return a TensorImpl with sizes and without memory. Raises EnforceNotMet: invalid sizes."""
     cdef Dims dims = parse_dims(sizes, "sized")
     cdef TensorImpl impl = new_impl(
@@ -157,7 +160,7 @@ def sized(sizes, TypeMeta dtype, Device device):
     return impl
 
 
-def items_of(TensorImpl impl):
+def items_of(TensorImpl impl) -> list[Any]:
     """Return the elements of a non-POD tensor in a new list; the elements are not copied."""
     impl = seen(impl)
     impl.data("items_of")

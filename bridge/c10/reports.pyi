@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 
-ASKED: str
-INTO_SHARED: str
-PRODUCER: str
-
 class Label(str): ...
+
+ASKED: str
+PRODUCER: str
+INTO_SHARED: str
 
 class Observer:
     def outermost(self) -> bool: ...
@@ -27,9 +28,9 @@ class Observer:
 
 def register_observer(observer: Observer) -> None: ...
 def count(by: int) -> None: ...
-def outermost() -> bool: ...
 def observe_call(
     call: str, source: object, target: str, function: Callable[..., _T], *args: Any, **kwargs: Any
 ) -> _T: ...
 def record_together(function: Callable[..., _T], *args: Any) -> _T: ...
+def outermost() -> bool: ...
 def report_copy(nbytes: int, reason: str) -> int: ...

@@ -23,6 +23,7 @@ loaded only if it is used.
 from bridge.c10.python_api cimport set_word
 
 
+# pyi: class Label(str):
 class Label(str):
     """The name of a source that is not a tensor object: ``"blob 'x'"``."""
 
@@ -30,11 +31,14 @@ class Label(str):
 
 
 # The reason if the caller asked for a copy.
+# pyi: ASKED: str
 ASKED = "copy=True was asked for"
 # The reason if the producer copied, not the bridge.
+# pyi: PRODUCER: str
 PRODUCER = "its producer returned a copy"
 # The reason of the copy that bridge.share is asked for; no_copy() allows it, and what a tensor
 # needs on the way there: its own byte order, aligned elements.
+# pyi: INTO_SHARED: str
 INTO_SHARED = "it was asked for, once, in shared memory"
 
 cdef int observed = 0
@@ -44,34 +48,42 @@ cdef object _observer = None
 class Observer:
     """The methods that the functions below call while `observed` is not 0."""
 
-    def outermost(self):
+    def outermost(self) -> bool:
         """Return whether this context is observed and no conversion is under way in it."""
         raise NotImplementedError
 
-    def run(self, call, source, target, function, args, kwargs):
+    def run(
+        self,
+        call: str,
+        source: object,
+        target: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
         """Return ``function(*args, **kwargs)``, the conversion `call` of `source` to `target`."""
         raise NotImplementedError
 
-    def shared(self, call, source, target, nbytes):
+    def shared(self, call: str, source: object, target: str, nbytes: int) -> None:
         """Record a finished conversion that copied nothing."""
         raise NotImplementedError
 
-    def copying(self, nbytes, reason):
+    def copying(self, nbytes: int, reason: str) -> None:
         """Record, or refuse with BufferError, a copy in the conversion under way."""
         raise NotImplementedError
 
-    def together(self, function, args):
+    def together(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Return ``function(*args)``; record the conversions in it only if it succeeds."""
         raise NotImplementedError
 
 
-def register_observer(observer):
+def register_observer(observer: Observer) -> None:
     """Register the only Observer (bridge.see.contexts does)."""
     global _observer
     _observer = observer
 
 
-def count(int by):
+def count(int by) -> None:
     """Add `by` to the number of open contexts; the caller holds a lock."""
     global observed
     set_word(&observed, observed + by)
@@ -89,12 +101,14 @@ cdef object run_observed(
     return _observer.run(call, source, target, function, args, kwargs or {})
 
 
-def observe_call(call, source, target, function, *args, **kwargs):
+def observe_call(
+    call: str, source: object, target: str, function: Callable[..., _T], *args: Any, **kwargs: Any
+) -> _T:
     """Do what `run_observed` does, for callers in Python."""
     return _observer.run(call, source, target, function, args, kwargs)
 
 
-def record_together(function, *args):
+def record_together(function: Callable[..., _T], *args: Any) -> _T:
     """Return ``function(*args)``; the conversions in it are recorded only if it succeeds."""
     return _observer.together(function, args)
 
@@ -111,3 +125,7 @@ cpdef int report_copy(int64_t nbytes, str reason) except -1:
     if is_observed():
         _observer.copying(nbytes, reason)
     return 0
+
+# pyi: _T = TypeVar("_T")
+# pyi: def outermost() -> bool: ...
+# pyi: def report_copy(nbytes: int, reason: str) -> int: ...

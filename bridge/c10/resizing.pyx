@@ -92,7 +92,7 @@ cdef int _resize(TensorImpl self, const int64_t* sizes, int ndim, str caller) ex
     return 0
 
 
-def resize_allocated(TensorImpl self, sizes, caller):
+def resize_allocated(TensorImpl self, sizes: Dims, caller: str) -> None:
     """Set new sizes and allocate for the same element type; unchanged after a MemoryError."""
     cdef Dims dims = parse_dims(sizes, caller)
     cdef TensorImpl target

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
 from typing import Any, final
 
 from typing_extensions import Never
@@ -9,7 +10,6 @@ from bridge.typing import BufferLike, Deleter, TypeLike
 
 @final
 class Storage:
-    # Raises TypeError: it comes with a tensor.
     def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     def data_ptr(self) -> int: ...
     def nbytes(self) -> int: ...
@@ -30,7 +30,6 @@ class Storage:
 
 @final
 class Elements:
-    # Raises TypeError: they come with a tensor.
     def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     @property
     def items(self) -> list[Any]: ...
@@ -39,7 +38,6 @@ class Elements:
 
 @final
 class ExternalPtr:
-    # Raises TypeError: sharing memory from outside makes it.
     def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
 
 def as_address(src: object, caller: str) -> int: ...

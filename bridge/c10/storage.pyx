@@ -71,6 +71,7 @@ cdef void set_borrow_hooks(storage_hook check, storage_hook retain, lead_hook le
 
 # trashcan: an owner may be a view of another tensor, whose owner is one of a third, and so on; from
 # some depth on CPython frees them one after the other, so that the C stack is enough.
+# pyi: @final
 @cython.final
 @cython.freelist(64)
 @cython.trashcan(True)
@@ -89,6 +90,7 @@ cdef class Storage:
     (24, 1, True)
     """
 
+    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     cdef int check(self) except -1:
         """Raise EnforceBufferError if borrowed memory is gone; called before each access."""
         if flags_of(self) & BORROWED:
@@ -119,7 +121,7 @@ cdef class Storage:
             self.base = None
         self.ctx = None
 
-    def data_ptr(self):
+    def data_ptr(self) -> int:
         """Return the address of the first byte; 0 if nothing is allocated.
 
         Of an imported torch tensor: the begin of torch's storage.
@@ -130,54 +132,56 @@ cdef class Storage:
         self.check()
         return <uintptr_t>begin_of(self) - <uintptr_t>self.lead()
 
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Return the size of the buffer in bytes, used or not.
 
         Of an imported torch tensor: up to its last element.
         """
         return self.lead() + nbytes_of(self)
 
-    def capacity(self):
+    def capacity(self) -> int:
         """Return the same as `nbytes`."""
         return self.nbytes()
 
-    def device(self):
+    def device(self) -> Device:
         """Return the Device that the memory is on."""
         return device_of(self.device_type, self.device_index)
 
-    def dtype(self):
+    def dtype(self) -> TypeMeta:
         """Return the TypeMeta that it was last allocated for; undefined before that."""
         return <TypeMeta>storage_type(self)
 
-    def IsType(self, T):
+    def IsType(self, T: TypeLike) -> bool:
         """Return whether it holds elements of the type that `T` names."""
         return as_type(T) is <TypeMeta>storage_type(self)
 
-    def use_count(self):
+    def use_count(self) -> int:
         """Return how many TensorImpls share it. NumPy views and DLPack capsules do not count."""
         return users_of(self)
 
-    def unique(self):
+    def unique(self) -> bool:
         """Return whether only one TensorImpl refers to it."""
         return users_of(self) == 1
 
     @property
-    def readonly(self):
+    def readonly(self) -> bool:
         """Whether the memory must not be written."""
         return bool(flags_of(self) & READONLY)
 
-    def is_alias_of(self, other):
+    def is_alias_of(self, other: Storage) -> bool:
         """Return whether `other` is the same Storage."""
         return self is other
 
-    def reset(self):
+    def reset(self) -> None:
         """Drop the buffer; every tensor that shares the Storage is unallocated after that.
 
         NumPy views and DLPack capsules keep the buffer alive.
         """
         install(self, None, NULL, <TypeMeta>storage_type(self), 0, 0)
 
-    def UniqueStorageShareExternalPointer(self, src, T, capacity, deleter=None):
+    def UniqueStorageShareExternalPointer(
+        self, src: int | BufferLike, T: TypeLike, capacity: int, deleter: Deleter | None = None
+    ) -> None:
         """Use `capacity` bytes of memory from outside at `src`, as elements of type `T`; no copy.
 
         `src` is an address on the Storage's device, or a writable buffer, which is kept alive.
@@ -226,7 +230,7 @@ cdef class Storage:
             "A Storage cannot be copied or pickled without its tensor; use Clone() or pickle "
             "the tensor.")
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return True
 
     def __repr__(self):
@@ -237,18 +241,26 @@ cdef class Storage:
 forbid_calling(Storage)
 
 
+# pyi: @final
 @cython.final
 cdef class Elements:
     """The elements of a non-POD buffer: Python objects."""
 
+    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
+    # pyi: @property
+    # pyi: def items(self) -> list[Any]: ...
+    # pyi: @property
+    # pyi: def dtype(self) -> TypeMeta: ...
     def __init__(self):
         raise TypeError("Elements are created with the Storage of a non-POD tensor.")
 
 
+# pyi: @final
 @cython.final
 cdef class ExternalPtr:
     """External memory and the deleter to call when it is no longer used."""
 
+    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     def __init__(self):
         raise TypeError("An ExternalPtr is created by sharing external memory.")
 
@@ -278,7 +290,7 @@ cdef object _writable_bytes(object src, int64_t nbytes, str caller):
     return view
 
 
-def as_address(src, caller):
+def as_address(src: object, caller: str) -> int:
     """Return `src` if it is an int that can be an address other than NULL.
 
     Raises EnforceTypeError: not an int. EnforceValueError: NULL, negative or too large.
@@ -291,7 +303,7 @@ def as_address(src, caller):
     return src
 
 
-def as_nbytes(nbytes, caller):
+def as_nbytes(nbytes: object, caller: str) -> int:
     """Return `nbytes` if it is an int that is not negative and fits an int64.
 
     Raises EnforceTypeError: not an int. EnforceValueError: out of range.
@@ -305,7 +317,7 @@ def as_nbytes(nbytes, caller):
     return nbytes
 
 
-def as_deleter(deleter, caller):
+def as_deleter(deleter: object, caller: str) -> Deleter | None:
     """Return `deleter` if it is callable or None. Raises EnforceTypeError otherwise."""
     if deleter is not None and not callable(deleter):
         raise EnforceTypeError(

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
 from typing import Any, final
 
 from typing_extensions import Never, disjoint_base
@@ -10,7 +11,6 @@ from bridge.c10.type_meta import TypeMeta
 
 @disjoint_base
 class TensorImpl:
-    # Raises TypeError: it comes with a tensor.
     def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     def defined(self) -> bool: ...
     def dim(self) -> int: ...

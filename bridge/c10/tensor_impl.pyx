@@ -96,6 +96,7 @@ from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.c10.errors import EnforceBufferError, EnforceNotMet
 
 
+# pyi: @disjoint_base
 @cython.freelist(64)
 @cython.no_gc_clear
 cdef class TensorImpl:
@@ -107,6 +108,7 @@ cdef class TensorImpl:
     Follows c10::TensorImpl, c10/core/TensorImpl.h, PyTorch 1.8.1.
     """
 
+    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     # no_gc_clear: `_dealloc` below still needs the Storage, to count its users. A reference cycle
     # is broken at the wrapper or at the framework's tensor instead.
 
@@ -283,57 +285,57 @@ cdef class TensorImpl:
         """Return the strides, in a new ArrayRef."""
         return array_ref_of(self.c_strides(), self.ndim)
 
-    def defined(self):
+    def defined(self) -> bool:
         """Return whether there is a storage; False for UndefinedTensorImpl.singleton()."""
         return not is_undefined(self)
 
-    def dim(self):
+    def dim(self) -> int:
         """Return the number of dimensions."""
         self.require_defined("TensorImpl.dim")
         return ndim_of(self)
 
-    def numel(self):
+    def numel(self) -> int:
         """Return the number of elements, the product of the sizes."""
         self.require_defined("TensorImpl.numel")
         return numel_of(self)
 
-    def sizes(self):
+    def sizes(self) -> ArrayRef:
         """Return the sizes, in elements; the ArrayRef does not change with the tensor."""
         self.require_defined("TensorImpl.sizes")
         return self.sizes_view()
 
-    def strides(self):
+    def strides(self) -> ArrayRef:
         """Return the strides, in elements; the ArrayRef does not change with the tensor."""
         self.require_defined("TensorImpl.strides")
         return self.strides_view()
 
-    def storage_offset(self):
+    def storage_offset(self) -> int:
         """Return the number of elements from the beginning of the Storage to the first one."""
         self.require_defined("TensorImpl.storage_offset")
         return offset_of(self)
 
-    def is_contiguous(self):
+    def is_contiguous(self) -> bool:
         """Return whether the elements lie row-major without gaps."""
         self.require_defined("TensorImpl.is_contiguous")
         return is_contiguous_now(self)
 
-    def dtype(self):
+    def dtype(self) -> TypeMeta:
         """Return the TypeMeta of the elements; without a type the undefined one, which is False."""
         return <TypeMeta>dtype_of(self)
 
-    def device(self):
+    def device(self) -> Device:
         """Return the Device that the memory is on, or will be."""
         cdef Storage storage = storage_of(self)
         if storage is None:
             self.require_defined("TensorImpl.device")
         return device_of(storage.device_type, storage.device_index)
 
-    def get_storage(self):
+    def get_storage(self) -> Storage:
         """Return the Storage, shared and not copied."""
         self.require_defined("TensorImpl.storage")
         return storage_of(self)
 
-    def owns_memory(self):
+    def owns_memory(self) -> bool:
         """Return whether the buffer came from an Allocator of the bridge, not from outside."""
         cdef Storage storage = storage_of(self)
         return storage is not None and begin_of(storage) != NULL \
@@ -346,6 +348,7 @@ cdef class TensorImpl:
                 f"device='{self.device()}')")
 
 
+# pyi: @final
 @cython.final
 cdef class UndefinedTensorImpl(TensorImpl):
     """The TensorImpl of an undefined tensor, a singleton.
@@ -354,11 +357,11 @@ cdef class UndefinedTensorImpl(TensorImpl):
     """
 
     @staticmethod
-    def singleton():
+    def singleton() -> TensorImpl:
         """Return the only UndefinedTensorImpl."""
         return undefined_impl
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return UndefinedTensorImpl.singleton, ()
 
 
@@ -549,19 +552,19 @@ cdef TensorImpl allocated(
     return impl
 
 
-def unchanging(TensorImpl impl):
+def unchanging(TensorImpl impl) -> TensorImpl:
     """Return `impl`, or a copy of its metadata where other threads may change it (see `seen`)."""
     return seen(impl)
 
 
-def over_storage(Storage storage, TypeMeta dtype, int64_t n):
+def over_storage(Storage storage, TypeMeta dtype, int64_t n) -> TensorImpl:
     """Return a one-dimensional TensorImpl over the first `n` elements of a Storage."""
     cdef TensorImpl impl = new_impl(storage, dtype)
     impl.set_contiguous(&n, 1, n)
     return impl
 
 
-def detached(TensorImpl source):
+def detached(TensorImpl source) -> TensorImpl:
     """Return a TensorImpl of the same memory in another Storage, so not a share of the one."""
     cdef TensorImpl impl
     source = seen(source)

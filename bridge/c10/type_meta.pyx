@@ -46,6 +46,11 @@ cdef extern from *:
     void set_torch "BRIDGE_SET_TORCH"(TypeMeta meta, object found) noexcept
 
 
+# pyi: @disjoint_base
+
+# pyi: from torch import dtype as TorchDtype
+
+
 cdef class TypeMeta:
     """A type of tensor elements. There is one object per type, so ``is`` compares types.
 
@@ -78,8 +83,13 @@ cdef class TypeMeta:
     True
     """
 
+    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
+    # pyi: @property
+    # pyi: def name(self) -> builtins.str: ...
+    # pyi: @property
+    # pyi: def itemsize(self) -> int: ...
     @staticmethod
-    def Make(T):
+    def Make(T: TypeLike) -> TypeMeta:
         """Return the TypeMeta that `T` names.
 
         `T` is a TypeMeta, a NumPy dtype or scalar type, a ``torch.dtype``, a name
@@ -92,7 +102,7 @@ cdef class TypeMeta:
         return as_type(T)
 
     @staticmethod
-    def Register(cls):
+    def Register(cls: type[Any]) -> TypeMeta:
         """Make the class `cls` an element type and return its TypeMeta, always the same one.
 
         A class that already names an element type, as ``float`` and ``numpy.float32`` do, keeps
@@ -119,12 +129,12 @@ cdef class TypeMeta:
             set_element_class(meta, cls, deepcopy)
         return meta
 
-    def Match(self, T):
+    def Match(self, T: TypeLike) -> bool:
         """Return whether this is the type that `T` names. Raises as `Make` does."""
         return as_type(T) is self
 
     @property
-    def numpy(self):
+    def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype; ``object`` for non-POD types. Imports NumPy (and ml_dtypes).
 
         Raises EnforceNotMet, also a TypeError, where NumPy has no such type.
@@ -134,17 +144,17 @@ cdef class TypeMeta:
         return numpy_of(self)
 
     @property
-    def is_pod(self):
+    def is_pod(self) -> bool:
         """Whether elements are plain memory: without constructor, destructor or Python object."""
         return self.c_is_pod
 
     @property
-    def element_class(self):
+    def element_class(self) -> type[Any] | Any:
         """The Python class of non-POD elements; None for POD types."""
         return self.cls
 
     @property
-    def torch(self):
+    def torch(self) -> TorchDtype | None:
         """The ``torch.dtype``, or None if torch has no such type. Imports torch.
 
         For torch's functions, which take no types of other libraries:
@@ -161,13 +171,13 @@ cdef class TypeMeta:
         return torch_of(self)
 
     @property
-    def dlpack(self):
+    def dlpack(self) -> tuple[int, int, int] | None:
         """DLPack's (code, bits, lanes), None for non-POD types."""
         if not self.c_is_pod:
             return None
         return self.c_dlpack.code, self.c_dlpack.bits, self.c_dlpack.lanes
 
-    def __dlpack_data_type__(self):
+    def __dlpack_data_type__(self) -> tuple[int, int, int]:
         """Return DLPack's (code, bits, lanes). Raises EnforceNotMet: the type is not POD."""
         if not self.c_is_pod:
             raise EnforceTypeError(
@@ -176,40 +186,40 @@ cdef class TypeMeta:
         return self.dlpack
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype[Any]:
         """The same as `numpy`; ``numpy.dtype(meta)`` reads it."""
         return self.numpy
 
     @property
-    def __numpy_dtype__(self):
+    def __numpy_dtype__(self) -> np.dtype[Any]:
         return self.numpy
 
     # As torch.dtype has them.
 
     @property
-    def is_floating_point(self):
+    def is_floating_point(self) -> bool:
         """Whether elements are real floating-point numbers."""
         return _is_float(self)
 
     @property
-    def is_complex(self):
+    def is_complex(self) -> bool:
         """Whether elements are complex numbers."""
         return self.c_is_pod and self.c_dlpack.code == DL_COMPLEX
 
     @property
-    def is_signed(self):
+    def is_signed(self) -> bool:
         """Whether elements can be negative; False for bool."""
         return self.is_complex or (self.c_is_pod and self.c_dlpack.code == DL_INT) or (
             _is_float(self) and self.name != "float8_e8m0fnu")
 
-    def to_real(self):
+    def to_real(self) -> TypeMeta:
         """Return the type of the real part of an element; this type if it is not complex."""
         for real, full in _COMPLEX_OF.items():
             if full == self.name and real != "bfloat16":
                 return _by_spec[real]
         return self
 
-    def to_complex(self):
+    def to_complex(self) -> TypeMeta:
         """Return the complex type whose parts are of this type; this type if it is complex.
 
         As in torch, that of bfloat16 is complex64.
@@ -227,42 +237,42 @@ cdef class TypeMeta:
     # As numpy.dtype has them.
 
     @property
-    def kind(self):
+    def kind(self) -> builtins.str:
         """NumPy's letter for the kind of type, such as ``"f"``; ``"V"`` for those of ml_dtypes."""
         return _of_its_numpy(self, "kind")
 
     @property
-    def byteorder(self):
+    def byteorder(self) -> builtins.str:
         """NumPy's sign of the byte order: ``"="``, native, or ``"|"`` for elements of a byte."""
         return _of_its_numpy(self, "byteorder")
 
     @property
-    def char(self):
+    def char(self) -> builtins.str:
         """NumPy's letter for the type, such as ``"d"`` for float64."""
         return _of_its_numpy(self, "char")
 
     @property
-    def str(self):
+    def str(self) -> builtins.str:
         """NumPy's name with byte order and size, such as ``"<f4"``."""
         return _of_its_numpy(self, "str")
 
     @property
-    def alignment(self):
+    def alignment(self) -> int:
         """The alignment of an element, in bytes, as NumPy has it."""
         return _of_its_numpy(self, "alignment")
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: builtins.str) -> Any:
         if name in _OTHERS_OF_NUMPY:
             return _of_its_numpy(self, name)
         raise AttributeError(f"A TypeMeta has no attribute {name!r}.")
 
-    def __call__(self):
+    def __call__(self) -> Self:
         return self
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return self is not undefined_type
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if isinstance(other, TypeMeta):
             return self is other
         try:
@@ -270,7 +280,7 @@ cdef class TypeMeta:
         except EnforceTypeError:
             return NotImplemented
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         known = _hashes.get(<uintptr_t><void*>self)
         if known is None:
             known = _hashes.setdefault(<uintptr_t><void*>self, _hash_now(self))
@@ -284,7 +294,7 @@ cdef class TypeMeta:
     def __str__(self):
         return self.name
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         if self is undefined_type:
             return _undefined, ()
         if self.name in _by_spec:
@@ -384,6 +394,7 @@ cdef TypeMeta _row(str name, int itemsize, int code, int bits, bytes format=None
 
 # Every row, in order. Elements of fewer than eight bits take one byte each, as in ml_dtypes; "_x2"
 # is torch's pair of float4 in one byte.
+# pyi: ROWS: list[TypeMeta]
 ROWS = []
 _row("bool", 1, DL_BOOL, 8, b"?")
 _row("int8", 1, DL_INT, 8, b"b")
@@ -457,7 +468,7 @@ cdef int set_element_class(
     return 0
 
 
-def undefined():
+def undefined() -> TypeMeta:
     """Return the type of a tensor that has no type yet; it is False."""
     return undefined_type
 
@@ -597,7 +608,7 @@ cdef TypeMeta _of_numpy(object dtype):
     return found
 
 
-def type_of_elements(dtype):
+def type_of_elements(dtype: np.dtype[Any]) -> TypeMeta:
     """Return the TypeMeta of a NumPy dtype of any byte order.
 
     Raises EnforceTypeError: there is none.
@@ -635,4 +646,7 @@ cdef object _numpy_dtype(TypeMeta meta):
 
 
 # What pickles of a TypeMeta name. Not `_registered`: a class is for its own module to allow.
+# pyi: REBUILDERS: tuple[Callable[..., TypeMeta], ...]
 REBUILDERS = (as_type, _undefined)
+
+# pyi: def as_type(spec: TypeLike) -> TypeMeta: ...

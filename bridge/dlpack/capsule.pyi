@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-
+# Written by tools/make_stubs.py; do not edit.
 from typing_extensions import Never, disjoint_base
 
 @disjoint_base
 class ManagedTensor:
-    # Raises TypeError: it comes out of a capsule.
     def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...

@@ -68,10 +68,12 @@ cdef void call_deleter(void* managed, bint versioned) noexcept:
         (<DLManagedTensor*>managed).deleter(<DLManagedTensor*>managed)
 
 
+# pyi: @disjoint_base
 @cython.freelist(64)
 cdef class ManagedTensor:
     """The owner of an imported DLPack tensor; its deallocation calls the deleter, once."""
 
+    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     def __init__(self):
         raise TypeError("A ManagedTensor is created by importing a DLPack tensor.")
 

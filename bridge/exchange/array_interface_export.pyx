@@ -18,7 +18,7 @@ from bridge.c10.errors import EnforceNotMet
 cdef object _owners = WeakKeyDictionary()
 
 
-def export_array_interface(TensorImpl exported):
+def export_array_interface(TensorImpl exported) -> dict[str, Any]:
     """Return the description of host memory. Raises AttributeError: the memory is not the host's,
     not allocated, or the interface has no name for its element type."""
     # Not assigned to the argument: where Cython finds no memory for what the generator below

@@ -354,3 +354,9 @@ cdef void _delete_device_array(object capsule) noexcept:
     if array.array.release != NULL:
         array.array.release(&array.array)
     free(array)
+
+# pyi: def arrow_schema(impl: TensorImpl) -> CapsuleType: ...
+# pyi: def arrow_array(impl: TensorImpl, requested: object) -> tuple[CapsuleType, CapsuleType]: ...
+# pyi: def arrow_device_array(
+# pyi:     impl: TensorImpl, requested: object
+# pyi: ) -> tuple[CapsuleType, CapsuleType]: ...

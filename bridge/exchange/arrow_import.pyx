@@ -40,14 +40,14 @@ cdef str arrow_method(object x):
     return None
 
 
-def is_reader(x):
+def is_reader(x: Any) -> bool:
     """Return whether `x` is a stream of tables that can be read once: reading it uses it up."""
     cls = type(x)
     return arrow_method(cls) == "__arrow_c_stream__" and (
         hasattr(cls, "__next__") or hasattr(cls, "read_all")) and not hasattr(cls, "columns")
 
 
-def import_pyarrow(x, copy):
+def import_pyarrow(x: Any, copy: bool | None) -> TensorImpl | None:
     """Return the TensorImpl of an array, a table, a tensor or a buffer of pyarrow; None: others.
 
     Its arrays are nearly always in host memory, where ``__arrow_c_array__`` is the faster method.
@@ -176,3 +176,5 @@ cdef TensorImpl _import(
     if is_struct(schema) and (hasattr(x, "columns") or is_reader(x)):
         return import_table(read_columns(schema, owner.source), owner, where, copy)
     return import_column(read_field(schema, owner.source), owner, where, copy)
+
+# pyi: def import_arrow(x: Any, copy: bool | None = None) -> TensorImpl: ...

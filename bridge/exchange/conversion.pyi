@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
 from typing import Any
 
 from bridge.c10.tensor_impl import TensorImpl

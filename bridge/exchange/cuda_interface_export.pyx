@@ -18,7 +18,7 @@ from bridge.c10.tensor_impl cimport (
 from bridge.dlpack.abi cimport DL_CUDA, DL_CUDA_MANAGED
 
 
-def export_cuda_interface(TensorImpl exported):
+def export_cuda_interface(TensorImpl exported) -> dict[str, Any]:
     """Return the description of CUDA memory. Raises AttributeError: it is not CUDA memory, or
     the interface has no name for its element type."""
     # Not assigned to the argument: as in array_interface_export.pyx.

@@ -14,7 +14,7 @@ from bridge.c10.errors import EnforceBufferError, EnforceNotMet
 from bridge.exchange.torch_devices import lacks_memory
 
 
-def current_index(device):
+def current_index(device: Device) -> int:
     """Return the index of `device`; that of torch's current device if it specifies none."""
     if device.index >= 0:
         return device.index
@@ -36,7 +36,7 @@ def _cuda_of_torch(what):
     return torch.cuda
 
 
-def copied_to(TensorImpl impl, device_type, index):
+def copied_to(TensorImpl impl, device_type: int, index: int) -> TensorImpl:
     """Return a row-major copy of `impl` on a device."""
     cdef TensorImpl out
     impl = seen(impl)
@@ -77,12 +77,12 @@ class TorchAllocator(Allocator):
     others after what ``record_stream`` was told of.
     """
 
-    def __init__(self, device, pinned=False):
+    def __init__(self, device: str, pinned: bool = False) -> None:
         self._device = device
         self._pinned = pinned
         self._tensors = {}
 
-    def raw_allocate(self, nbytes):
+    def raw_allocate(self, nbytes: int) -> int:
         """Return the address of `nbytes` new bytes, 0 for none.
 
         Raises MemoryError: torch is out of memory. EnforceNotMet: torch cannot allocate at all.
@@ -106,7 +106,7 @@ class TorchAllocator(Allocator):
         self._tensors[address] = tensor
         return address
 
-    def raw_deallocate(self, address):
+    def raw_deallocate(self, address: int) -> None:
         """Return the buffer to torch. Raises EnforceNotMet: it is not of this allocator."""
         if address and self._tensors.pop(address, None) is None:
             raise EnforceNotMet(
@@ -137,3 +137,5 @@ def _pinned(index):
 
 register_default_allocator(DeviceType.CUDA, _cuda)
 register_default_allocator(DeviceType.CUDAHost, _pinned)
+
+# pyi: def as_cpu_memory(impl: TensorImpl) -> TensorImpl: ...

@@ -135,6 +135,7 @@ cdef object immutable_capsule(TensorImpl impl, object stream):
     return new_capsule(export_legacy(impl, True), False)
 
 
+# pyi: @disjoint_base
 cdef class DLPackProducer:
     """A TensorImpl with ``__dlpack__``, for frameworks that import objects and not capsules.
 
@@ -145,16 +146,23 @@ cdef class DLPackProducer:
     cdef TensorImpl impl
     cdef bint immutable
 
-    def __init__(self, TensorImpl impl, immutable=False):
+    def __init__(self, TensorImpl impl, immutable: bool = False) -> None:
         self.impl = impl
         self.immutable = immutable
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> CapsuleType:
         """Return a DLPack capsule of the memory."""
         if self.immutable:
             return immutable_capsule(self.impl, stream)
         return dlpack_capsule(self.impl, stream, max_version, dl_device, copy)
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> tuple[int, int]:
         """Return DLPack's (device type, index) of the memory."""
         return device_type_of(self.impl), max(device_index_of(self.impl), 0)

@@ -196,9 +196,14 @@ cdef TensorImpl adopt_managed(ManagedTensor managed, int storage_flags, object c
 
 
 def adopt_cuda_memory(
-    object owner, uintptr_t address, object sizes, object strides, TypeMeta dtype, int index,
+    object owner,
+    uintptr_t address,
+    object sizes: Sequence[int],
+    object strides: Sequence[int] | None,
+    TypeMeta dtype,
+    int index,
     bint readonly,
-):
+) -> TensorImpl:
     """Return a TensorImpl over memory on CUDA device `index`, which `owner` keeps alive.
 
     `strides`: in elements; None: row-major. Raises BufferError as `adopt`.

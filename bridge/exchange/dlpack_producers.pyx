@@ -34,6 +34,7 @@ from bridge.exchange.torch_export cimport export_torch
 from bridge.c10.reports import PRODUCER as _PRODUCER
 from bridge.exchange.fresh_memory import FreshMemoryError
 
+# pyi: MAX_VERSION: tuple[int, int]
 MAX_VERSION = (DLPACK_MAJOR, DLPACK_MINOR)
 cdef tuple _STREAMED = (DL_CUDA, DL_ROCM, DL_CUDA_MANAGED)   # device types, see has_streams
 
@@ -117,7 +118,7 @@ cdef int _translate(object x) except -1:
             f"{type(x).__name__} does not export its memory: {reason_of(error)}") from error
 
 
-def import_by_dlpack(x, *, readonly=False, on_host=False):
+def import_by_dlpack(x: Any, *, readonly: bool = False, on_host: bool = False) -> TensorImpl:
     """Return the TensorImpl of what ``x.__dlpack__`` returns, for adapters.
 
     `readonly`: `x` is immutable, whatever the flag of its DLPack tensor. `on_host`: it is known to

@@ -27,6 +27,7 @@ from bridge.c10.storage cimport (
 from bridge.c10.tensor_impl cimport TensorImpl, new_impl, storage_flags
 
 
+# pyi: class FreshMemoryError(BufferError):
 class FreshMemoryError(BufferError):
     """The memory is new at each call, so it cannot be shared."""
 
@@ -34,7 +35,8 @@ class FreshMemoryError(BufferError):
 class ScatteredMemoryError(BufferError):
     """The memory cannot be shared as one tensor. `blocks`: where it is, as (address, bytes)."""
 
-    def __init__(self, message, blocks):
+    # pyi: blocks: list[tuple[int, int]]
+    def __init__(self, message: str, blocks: list[tuple[int, int]]) -> None:
         super().__init__(message)
         self.blocks = blocks
 
@@ -98,9 +100,20 @@ cpdef TensorImpl keeping(TensorImpl impl, object x, bint readonly=False):
     return kept
 
 
+# pyi: @disjoint_base
 cdef class KeptMemory:
     """The owner of memory, and the object that it was imported from."""
 
-    def __init__(self, memory, source):
+    # pyi: memory: Any
+    # pyi: source: Any
+    def __init__(self, memory: Any, source: Any) -> None:
         self.memory = memory
         self.source = source
+
+# pyi: def must_prove(copy: bool | None) -> bool: ...
+# pyi: def is_same(first: TensorImpl, second: TensorImpl) -> bool: ...
+# pyi: def was_copied(impl: TensorImpl) -> bool: ...
+# pyi: def as_copy(
+# pyi:     impl: TensorImpl, x: object, copy: bool | None, reason: str = ""
+# pyi: ) -> TensorImpl: ...
+# pyi: def keeping(impl: TensorImpl, x: object, readonly: bool = False) -> TensorImpl: ...

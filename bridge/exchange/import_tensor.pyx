@@ -407,7 +407,7 @@ cpdef bint has_door(object x) except -1:
     return _find_protocol(x, True) != NOTHING
 
 
-def class_has_door(x):
+def class_has_door(x: object) -> bool | None:
     """Return whether the class of `x` has a door to a tensor's memory; None: it depends on `x`.
 
     None for classes of a library whose adapter looks at each object of its package.
@@ -423,7 +423,7 @@ def class_has_door(x):
     return None
 
 
-def object_has_door(x):
+def object_has_door(x: object) -> bool:
     """Return whether `x` has a door where `class_has_door` is not True. It may still be refused."""
     if isinstance(x, type):
         return False
@@ -559,3 +559,8 @@ cdef TensorImpl _alias_of(TensorImpl impl):
     if not impl.flags & OWN_ORIGIN:
         out.origin = impl.origin
     return out
+
+# pyi: def import_tensor(
+# pyi:     x: TensorLike, device: DeviceLike | None = None, copy: bool | None = None
+# pyi: ) -> TensorImpl: ...
+# pyi: def has_door(x: object) -> bool: ...

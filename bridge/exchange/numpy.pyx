@@ -392,3 +392,6 @@ cdef object flat_array(TensorImpl impl, bint writable, str caller):
     ctx = retained_owner(impl, &data, caller)
     return _wrap(impl, 1, &n, &step, data,
                  ARRAY_ALIGNED | (ARRAY_WRITEABLE if writable else 0), ctx)
+
+# pyi: def export_array(impl: TensorImpl, caller: str) -> np.ndarray[Any, Any]: ...
+# pyi: def import_array(array: np.ndarray[Any, Any], copy: bool | None) -> TensorImpl: ...

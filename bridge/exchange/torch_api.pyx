@@ -116,7 +116,7 @@ cpdef bint is_read_only_class(object cls) except -1:
         == PyCapsule_GetPointer(get_second(), "dlpack_exchange_api")
 
 
-def on_torch_loaded(callback):
+def on_torch_loaded(callback: Callable[[], None]) -> None:
     """Call `callback()` when torch's first tensor is seen; at once if one was seen before."""
     with _loading:
         is_loaded = torch_type() != NULL
@@ -168,3 +168,7 @@ cdef uintptr_t address_of(object untyped) except? 1:
     if torch_c.address != NULL:
         return owned(torch_c.address(<PyObject*>untyped, NULL))
     return untyped.data_ptr()
+
+# pyi: def has_tangent(tensor: torch.Tensor) -> bool: ...
+# pyi: def is_torch_tensor(x: object) -> TypeIs[torch.Tensor]: ...
+# pyi: def is_read_only_class(cls: type) -> bool: ...

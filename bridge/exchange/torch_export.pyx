@@ -253,7 +253,7 @@ cdef TensorImpl each_once(TensorImpl impl):
     return _at_the_last(impl, repeated) if repeated and impl.c_numel else impl
 
 
-def copy_between_devices(TensorImpl dst, TensorImpl src):
+def copy_between_devices(TensorImpl dst, TensorImpl src) -> None:
     """Copy elements to or from memory that the CPU cannot access, on torch's current stream.
 
     Complete on return if one of the two is in host memory. Raises EnforceBufferError: torch
@@ -281,3 +281,9 @@ def copy_between_devices(TensorImpl dst, TensorImpl src):
 
 
 register_device_copy(copy_between_devices)
+
+# pyi: def torch_operand(impl: TensorImpl) -> torch.Tensor: ...
+# pyi: def resized_operand(impl: TensorImpl) -> torch.Tensor: ...
+# pyi: def export_torch(
+# pyi:     impl: TensorImpl, copy: bool | None = None, writable: bool = False
+# pyi: ) -> torch.Tensor: ...

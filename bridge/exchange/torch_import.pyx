@@ -266,3 +266,6 @@ cdef object clone_torch(object tensor):
 
 # The calls from c10 up to exchange: a Storage with a framework's memory has it checked here.
 set_borrow_hooks(check_borrowed, retain_borrowed, lead_of_lent)
+
+# pyi: def import_new_torch(tensor: torch.Tensor) -> TensorImpl: ...
+# pyi: def import_any_torch(tensor: torch.Tensor, copy: bool | None = None) -> TensorImpl: ...

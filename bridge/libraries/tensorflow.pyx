@@ -128,7 +128,7 @@ cdef TensorImpl _shared(object x):
 register_fast_import(_eager, _shared)
 
 
-def import_(x, copy):
+def import_(x: Any, copy: bool | None) -> TensorImpl | None:
     """Return the TensorImpl of a ``tf.Tensor``, or of the value of a ``tf.Variable``; read-only.
 
     Strings are copied. Raises BufferError: symbolic, ragged, sparse, quantized, resource
@@ -199,7 +199,7 @@ cdef TensorImpl _by_array(x, copy):
         impl, f"TensorFlow's DLPack does not know {x.dtype.name}", "from_dlpack")
 
 
-def export(x, copy):
+def export(x: Any, copy: bool | None) -> Any:
     """Return a ``tf.Tensor`` of the memory of `x`; see bridge.to_tensorflow."""
     cdef TensorImpl impl
     # (TensorFlow's classes take microseconds to say that they have nothing to do with an object)

@@ -33,12 +33,12 @@ cdef tuple _NAMES = ("dltensor", "dltensor_versioned")
 cdef object _ADDRESS_LIMIT = 2**63
 
 
-def is_capsule(x):
+def is_capsule(x: object) -> bool:
     """Return whether `x` is a capsule, of DLPack or of anything else."""
     return PyCapsule_CheckExact(x)
 
 
-def capsule_memory(capsule):
+def capsule_memory(capsule: object) -> TensorMemory:
     """Return the memory of a DLPack capsule, which stays unconsumed.
 
     Raises TypeError: it is a capsule of something else.

@@ -41,7 +41,7 @@ cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*)
 
 
-def address_of(TensorImpl impl):
+def address_of(TensorImpl impl) -> int:
     """Return the address of the first element; 0 if there are no elements.
 
     Raises EnforceBufferError: the memory is not accessible, for the reason in its message.
@@ -50,33 +50,33 @@ def address_of(TensorImpl impl):
     return <uintptr_t>data if numel_of(impl) else 0
 
 
-def buffer_of(Storage storage):
+def buffer_of(Storage storage) -> tuple[int, int]:
     """Return (address, number of bytes) of the buffer, as known when the Storage received it."""
     return <uintptr_t>begin_of(storage), nbytes_of(storage)
 
 
-def is_readonly(Storage storage):
+def is_readonly(Storage storage) -> bool:
     """Return whether the memory is read-only."""
     return (flags_of(storage) & READONLY) != 0
 
 
-def owner_of(Storage storage):
+def owner_of(Storage storage) -> Any:
     """Return the object that keeps the buffer alive, of a framework or the bridge; or None."""
     return c_owner_of(storage)
 
 
-def is_borrowed(Storage storage):
+def is_borrowed(Storage storage) -> bool:
     """Return whether a framework's tensor owns the memory and could still resize or free it."""
     return (flags_of(storage) & BORROWED) != 0
 
 
-def owner_refcount(Storage storage):
+def owner_refcount(Storage storage) -> int:
     """Return the reference count of the owner of the buffer."""
     owner = c_owner_of(storage)
     return Py_REFCNT(<PyObject*>owner) - 1      # (`owner` is one)
 
 
-def describe_owner(owner):
+def describe_owner(owner: object) -> tuple[str, Any] | None:
     """Return (a description, the object that it keeps alive or None) of an owner of the bridge.
 
     None for an owner of another package.
@@ -114,7 +114,7 @@ def _named(allocator):
     return f"the allocator {type(allocator).__name__}"
 
 
-def hidden_tensors(TensorImpl impl):
+def hidden_tensors(TensorImpl impl) -> set[int]:
     """Return the ids of torch tensors that the bridge created for its own use behind `impl`."""
     cdef Storage storage = storage_of(impl)
     found = set()
@@ -128,7 +128,7 @@ def hidden_tensors(TensorImpl impl):
     return found
 
 
-def caches_torch_tensor(TensorImpl impl):
+def caches_torch_tensor(TensorImpl impl) -> bool:
     """Return whether a torch tensor over the bridge's buffer is cached, to export aliases of it."""
     cdef Storage storage = storage_of(impl)
     owner = None if storage is None else c_owner_of(storage)
@@ -137,7 +137,7 @@ def caches_torch_tensor(TensorImpl impl):
     return storage is not None and storage.base is not None
 
 
-def live_instances(classes):
+def live_instances(classes: Iterable[type]) -> list[Any]:
     """Return all instances of `classes` and their subclasses that the garbage collector tracks."""
     cdef list found = []
     cdef PyTypeObject* cls
@@ -158,6 +158,6 @@ def live_instances(classes):
     return found
 
 
-def impl_of(Wrapper wrapper):
+def impl_of(Wrapper wrapper) -> TensorImpl:
     """Return the TensorImpl of a wrapper."""
     return wrapper.impl

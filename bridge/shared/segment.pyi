@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
 from typing import final
 
 from typing_extensions import Never
 
 @final
 class Segment:
-    # Raises TypeError: functions of this module make it.
     def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     @property
     def address(self) -> int: ...

@@ -108,10 +108,12 @@ cdef object _os_error(int code, object path=None):
         OSError(code, os.strerror(code), path)
 
 
+# pyi: @final
 @cython.final
 cdef class Segment:
     """One use of a segment that this process has mapped; the owner of the memory of its tensors."""
 
+    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     def __init__(self):
         raise TypeError("A Segment is made by create(), open_segment() or tensors.segment_of().")
 
@@ -120,36 +122,36 @@ cdef class Segment:
             leave(self.mapping)
 
     @property
-    def address(self):
+    def address(self) -> int:
         """The address of the first byte."""
         return <uintptr_t>self.mapping.data
 
     @property
-    def size(self):
+    def size(self) -> int:
         """The number of bytes of the file."""
         return self.mapping.nbytes
 
     @property
-    def fd(self):
+    def fd(self) -> int:
         """The descriptor, which belongs to the segment."""
         return self.mapping.fd
 
     @property
-    def file(self):
+    def file(self) -> tuple[int, int]:
         """The numbers (device, inode) that the kernel knows the file by."""
         return self.mapping.device, self.mapping.inode
 
     @property
-    def writable(self):
+    def writable(self) -> bool:
         """Whether this process may write."""
         return bool(self.mapping.writable)
 
     @property
-    def open_to_all(self):
+    def open_to_all(self) -> bool:
         """Whether every process may write."""
         return bool(self.mapping.open_to_all)
 
-    def read(self, int64_t begin, int64_t nbytes):
+    def read(self, int64_t begin, int64_t nbytes) -> bytes:
         """Return a copy of bytes. Raises BufferError: they are not all in the segment."""
         if begin < 0 or nbytes < 0 or begin > self.mapping.nbytes - nbytes:
             raise BufferError(
@@ -161,7 +163,7 @@ cdef class Segment:
             memcpy(PyBytes_AS_STRING(data), self.mapping.data + begin, nbytes)
         return data
 
-    def write(self, int64_t begin, bytes data):
+    def write(self, int64_t begin, bytes data) -> None:
         """Copy bytes into a segment that is not sealed yet. Raises MemoryError."""
         self.put(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), begin)
 
@@ -185,7 +187,7 @@ cdef class Segment:
             raise _os_error(errno)
         return 0
 
-    def seal(self, bint open_to_all):
+    def seal(self, bint open_to_all) -> None:
         """Seal the file: from now on its size stays, and only this mapping may be written.
 
         open_to_all: every process may write.
@@ -219,7 +221,7 @@ cdef Segment _use(Mapping* mapping):
     return segment
 
 
-def create(int64_t nbytes, name="bridge"):
+def create(int64_t nbytes, name: str = "bridge") -> Segment:
     """Return a new Segment of zeros, which is not sealed yet.
 
     Raises MemoryError: no room. OSError: no descriptor is left, or the system has no memfd.
@@ -270,7 +272,7 @@ cdef object _all_memory():
     return _memory
 
 
-def open_segment(path, file=None, bint of_anyone=False):
+def open_segment(path: str, file: tuple[int, int] | None = None, bint of_anyone=False) -> Segment:
     """Return the Segment of the file at `path`, mapped; the one that this process has already.
 
     file: the numbers that it must have. of_anyone: another user may own it.
@@ -311,13 +313,13 @@ def open_segment(path, file=None, bint of_anyone=False):
     return _map(fd, &again, path)
 
 
-def find_segment(file):
+def find_segment(file: tuple[int, int]) -> Segment | None:
     """Return the Segment that this process has mapped already, by its file; None if it has not."""
     cdef Mapping* mapping = find_file(file[0], file[1])
     return None if mapping == NULL else _use(mapping)
 
 
-def adopt(int fd, file):
+def adopt(int fd, file: tuple[int, int]) -> Segment:
     """Return the Segment of a descriptor that this process was given; it belongs to the Segment.
 
     Raises FileNotFoundError: it is not open, or another file. BufferError: it is no sealed memfd.

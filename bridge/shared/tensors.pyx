@@ -30,7 +30,7 @@ from bridge.dlpack.abi cimport DL_CPU
 from bridge.shared.segment cimport Segment, segment_at
 
 
-def write_tensor(Segment segment, int64_t begin, TensorImpl source):
+def write_tensor(Segment segment, int64_t begin, TensorImpl source) -> None:
     """Copy the elements of a tensor, row-major, into a segment that is not sealed yet.
 
     Raises MemoryError: no room. EnforceNotMet: `source` has no plain memory.
@@ -52,7 +52,7 @@ def write_tensor(Segment segment, int64_t begin, TensorImpl source):
     copy_elements(target, source, "share")
 
 
-def impls(Segment segment, bytes table, list types):
+def impls(Segment segment, bytes table, list types: list[TypeMeta]) -> list[TensorImpl]:
     """Return the TensorImpls that a table of rows describes, in a list.
 
     types: the TypeMetas that the rows refer to. What this process may not write is read-only in
@@ -120,7 +120,7 @@ cdef TensorImpl _from_row(Segment segment, const int64_t* row, TypeMeta dtype):
     return impl
 
 
-def segment_of(TensorImpl impl):
+def segment_of(TensorImpl impl) -> Segment | None:
     """Return the Segment that the elements of a tensor in host memory lie in; None if in none.
 
     A tensor without elements lies in the segment that owns its memory.
@@ -144,7 +144,7 @@ def segment_of(TensorImpl impl):
     return segment_at(data + low * impl.c_dtype.itemsize, nbytes)
 
 
-def row_of(Segment segment, TensorImpl impl, types):
+def row_of(Segment segment, TensorImpl impl, types: list[TypeMeta]) -> bytes:
     """Return the row of a tensor that lies in `segment`, as `impls` reads it, as bytes.
 
     types: the TypeMetas so far, a list that a new one is added to.
@@ -176,7 +176,7 @@ def row_of(Segment segment, TensorImpl impl, types):
             + PyBytes_FromStringAndSize(<char*>impl.c_sizes, 16 * impl.ndim))
 
 
-def in_storage(TensorImpl impl, TensorImpl other):
+def in_storage(TensorImpl impl, TensorImpl other) -> TensorImpl:
     """Return a tensor with the sizes of `impl` in the Storage of `other`, which is the same memory.
 
     Tensors that share a Storage in one process do so in another one.

@@ -26,8 +26,10 @@ from bridge.wire.field_decoding cimport (
 from bridge.wire.tensor_decoding cimport Payload, Source, new_payload
 
 # TensorFlow's tensors have at most 254 dimensions.
+# pyi: MAX_RANK: int
 MAX_RANK = 254
 # protobuf limits a message to this size, and so its content.
+# pyi: MAX_NBYTES: int
 MAX_NBYTES = (1 << 31) - 1
 
 cdef enum:
@@ -35,6 +37,7 @@ cdef enum:
     VALUE_FIELDS = 18
 
 
+# pyi: @final
 @cython.final
 cdef class ShapeMessage:
     """A parsed TensorShapeProto: `dims` (-1 where unknown), their `names`, and `unknown_rank`.
@@ -42,6 +45,12 @@ cdef class ShapeMessage:
     Raises EnforceNotMet, also a ValueError: the bytes are not such a message.
     """
 
+    # pyi: @property
+    # pyi: def dims(self) -> list[int]: ...
+    # pyi: @property
+    # pyi: def names(self) -> list[str]: ...
+    # pyi: @property
+    # pyi: def unknown_rank(self) -> bool: ...
     cdef readonly list dims
     cdef readonly list names
     cdef readonly bint unknown_rank
@@ -50,7 +59,7 @@ cdef class ShapeMessage:
         self.dims = []
         self.names = []
 
-    def __init__(self, Source source not None):
+    def __init__(self, Source source not None) -> None:
         self.read(source, source.begin, source.end, 0)
 
     cdef int read(
@@ -97,6 +106,7 @@ cdef Wire _wire(unsigned int number) noexcept:
     return VARINT
 
 
+# pyi: @final
 @cython.final
 cdef class TensorMessage:
     """A parsed TensorProto.
@@ -108,6 +118,16 @@ cdef class TensorMessage:
     Raises EnforceNotMet, also a ValueError: the bytes are not such a message.
     """
 
+    # pyi: @property
+    # pyi: def source(self) -> Source: ...
+    # pyi: @property
+    # pyi: def dtype(self) -> int: ...
+    # pyi: @property
+    # pyi: def shape(self) -> ShapeMessage: ...
+    # pyi: @property
+    # pyi: def content(self) -> tuple[int, int] | None: ...
+    # pyi: @property
+    # pyi: def float8(self) -> tuple[int, int] | None: ...
     cdef readonly Source source
     cdef readonly int64_t dtype
     cdef readonly ShapeMessage shape
@@ -115,13 +135,13 @@ cdef class TensorMessage:
     cdef readonly tuple float8
     cdef list payloads
 
-    def __init__(self, data):
+    def __init__(self, data: Any) -> None:
         self.source = Source(data)
         self.shape = ShapeMessage.__new__(ShapeMessage)
         self.payloads = [None] * VALUE_FIELDS
         self.read(self.source.begin, self.source.end)
 
-    def values(self, int field):
+    def values(self, int field) -> Payload | None:
         """Return the Payload of a `*_val` field, by its number; None if the field is absent."""
         return self.payloads[field] if 0 <= field < VALUE_FIELDS else None
 

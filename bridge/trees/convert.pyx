@@ -77,8 +77,16 @@ def _converted(_Converting visitor, tree):
     return out
 
 
-def convert_tree(tree, str name, str call, str target, copy, bint writable, bint readonly,
-                 export=None):
+def convert_tree(
+    tree: Any,
+    str name,
+    str call,
+    str target,
+    copy: bool | None,
+    bint writable,
+    bint readonly,
+    export: Callable[[Any, bool | None], Any] | None = None,
+) -> Any:
     """Return a tree of the same containers whose tensors are tensors of the library `name`.
 
     `call`, `target`: the public function and the class of its result, for audits. `export`: used in

@@ -8,9 +8,12 @@ from bridge.trees.walk cimport Visitor
 class Leaf:
     """A leaf: its value, its path as text, and the keys, indices and names of the path."""
 
+    # pyi: value: Any
+    # pyi: path: str
+    # pyi: keys: tuple[Any, ...]
     __slots__ = ("keys", "path", "value")
 
-    def __init__(self, value, path, keys):
+    def __init__(self, value: Any, path: str, keys: tuple[Any, ...]) -> None:
         self.value = value
         self.path = path
         self.keys = keys
@@ -55,13 +58,15 @@ cdef class _Replacing(Visitor):
 class Flat:
     """A tree and its leaves; see `flatten`."""
 
+    # pyi: tree: Any
+    # pyi: leaves: list[Leaf]
     __slots__ = ("leaves", "tree")
 
-    def __init__(self, tree, leaves):
+    def __init__(self, tree: Any, leaves: list[Leaf]) -> None:
         self.tree = tree
         self.leaves = leaves
 
-    def rebuild(self, values):
+    def rebuild(self, values: Iterable[Any]) -> Any:
         """Return a new tree of the same containers with `values`, one for each leaf, in order.
 
         Raises ValueError: there are fewer or more values than leaves.
@@ -75,7 +80,7 @@ class Flat:
         return visitor.visit(self.tree)
 
 
-def flatten(tree):
+def flatten(tree: Any) -> Flat:
     """Return the Flat of a tree: its ``leaves``, and ``rebuild(values)``.
 
     Raises ValueError: a container contains itself.

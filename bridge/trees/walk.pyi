@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# For other compiled modules only: nothing here is seen from Python.
+# Written by tools/make_stubs.py; do not edit.
+
 class Visitor: ...

@@ -52,6 +52,7 @@ cdef dict _KINDS = {
 }
 
 
+# pyi: class Visitor:
 cdef class Visitor:
     """Walks through a tree, calls a method for each leaf, and makes a tree of the results."""
 

@@ -50,11 +50,12 @@ cdef Coding coding_of(TypeMeta dtype, Kind* kind) except *:
     return VARINT
 
 
+# pyi: @final
 @cython.final
 cdef class Source:
     """The bytes that a message is read from."""
 
-    def __init__(self, data):
+    def __init__(self, data: Any) -> None:
         if data is None:
             raise TypeError("A message is bytes, not None.")
         self.view = data
@@ -69,10 +70,14 @@ cdef Payload new_payload(Source source, int itemsize):
     return payload
 
 
+# pyi: @final
 @cython.final
 cdef class Payload:
     """The encoded values of one repeated field of a message."""
 
+    # pyi: def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    # pyi: @property
+    # pyi: def n(self) -> int: ...
     def __init__(self):
         raise TypeError("A Payload is created by reading a message.")
 
@@ -100,13 +105,13 @@ cdef class Payload:
         return 0
 
     @property
-    def span(self):
+    def span(self) -> tuple[int, int] | None:
         """(offset, bytes) of the values in `source` if they are there as in memory; else None."""
         if self.used != 1 or self.itemsize <= 0 or not self.ranges.packed:
             return None
         return self.ranges.at - self.source.begin, self.ranges.nbytes
 
-    def into(self, TensorImpl impl not None, int64_t begin):
+    def into(self, TensorImpl impl not None, int64_t begin) -> None:
         """Decode the values into a contiguous tensor on the CPU, from its element `begin` on.
 
         Raises EnforceNotMet: too few elements, or a type that is encoded in another way.
@@ -243,8 +248,8 @@ cdef int _put_strings(Payload self, object owner, Py_ssize_t first) except -1:
 
 
 def copy_raw(
-    Source source not None, int64_t offset, int64_t nbytes, TensorImpl impl not None, int64_t begin,
-):
+    Source source not None, int64_t offset, int64_t nbytes, TensorImpl impl not None, int64_t begin
+) -> None:
     """Copy `nbytes` of raw values into a tensor on the CPU, from its element `begin` on.
 
     Raises EnforceNotMet: the bytes are not whole elements or not in `source`, or too few elements.
@@ -280,7 +285,7 @@ cdef int _copy(char* data, const uint8_t* at, int64_t nbytes, bint as_bools) noe
     return 0
 
 
-def zero(TensorImpl impl not None):
+def zero(TensorImpl impl not None) -> None:
     """Set a new tensor on the CPU to zeros; large memory is not touched."""
     cdef char* data = impl.data("Blob")
     cdef int64_t nbytes = impl.c_numel * impl.c_dtype.itemsize

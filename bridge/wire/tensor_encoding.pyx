@@ -35,7 +35,7 @@ cdef extern from "Python.h":
     char* c_bytes "PyBytes_AS_STRING"(PyObject*)
 
 
-def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n):
+def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n) -> int:
     """Return the bytes that the elements [begin, begin + n) take in a message.
 
     The size of a string includes its tag. Raises EnforceNotMet: Caffe2's messages have no elements
@@ -63,9 +63,13 @@ def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n):
 
 
 def joined(
-    bytes head not None, TensorImpl impl not None, int64_t begin, int64_t n, int64_t nbytes,
+    bytes head not None,
+    TensorImpl impl not None,
+    int64_t begin,
+    int64_t n,
+    int64_t nbytes,
     bytes tail not None,
-):
+) -> bytes:
     """Return `head`, the elements [begin, begin + n) in `nbytes`, and `tail` as one `bytes`.
 
     Raises EnforceNotMet: the elements do not take `nbytes` any more. MemoryError.

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
 import weakref
 from typing import Any
 
 import torch
 from typing_extensions import disjoint_base
 
-from bridge.c10 import TypeMeta
+from bridge.c10.type_meta import TypeMeta
 from bridge.caffe2.tensor.tensor import Tensor
 
 @disjoint_base

@@ -14,6 +14,7 @@ from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.blobs.strings import as_bytes
 
 
+# pyi: @disjoint_base
 cdef class BlobCore:
     """The contents of a blob: a tensor in `_tensor`, or else an object in `_object`.
 
@@ -22,22 +23,27 @@ cdef class BlobCore:
     released last: their destructors may run Python code that uses this blob.
     """
 
-    def _contents(self):
+    # pyi: _tensor: Tensor | None
+    # pyi: _own: bool
+    # pyi: _object: Any
+    # pyi: _meta: TypeMeta | None
+    # pyi: _handle: weakref.ref[Any] | None
+    def _contents(self) -> Any:
         """Return the tensor or object that the blob holds; None: nothing."""
         with cython.critical_section(self):
             return self._object if self._tensor is None else self._tensor
 
-    def _own_tensor(self):
+    def _own_tensor(self) -> Tensor | None:
         """Return the tensor that arrays may be copied into; None if the blob holds none."""
         return own_tensor_of(self)
 
-    def _live_handle(self):
+    def _live_handle(self) -> Any:
         """Return the blob's BlobTensor, if somebody still uses it; else None."""
         with cython.critical_section(self):
             handle = self._handle
         return None if handle is None else handle()
 
-    def to_torch(self):
+    def to_torch(self) -> torch.Tensor:
         """Return the tensor as a ``torch.Tensor``, shared; the one that was fed is returned itself.
 
         Raises EnforceNotMet: the blob does not hold a tensor, or torch does not support it.
@@ -51,11 +57,11 @@ cdef class BlobCore:
                 return self._to_torch(None, "Blob.to_torch")
         return self._to_torch(None, "Blob.to_torch")
 
-    def _set_tensor(self, Tensor tensor not None, bint own):
+    def _set_tensor(self, Tensor tensor not None, bint own) -> None:
         """Make the blob hold `tensor`; `own` as the field `_own`."""
         hold_tensor(self, tensor, own)
 
-    def _set_string(self, value):
+    def _set_string(self, value: bytes | str) -> None:
         """Make the blob hold a string. Raises EnforceNotMet: text that UTF-8 cannot encode."""
         try:
             encoded = as_bytes(value)
@@ -63,7 +69,7 @@ cdef class BlobCore:
             raise wrap_error("A string is stored as UTF-8", "Blob", cause) from cause
         self._set_object(encoded, string_type)
 
-    def _set_object(self, value, meta):
+    def _set_object(self, value: Any, meta: TypeMeta | None) -> None:
         """Make the blob hold an object of the type `meta`; both None: nothing."""
         with cython.critical_section(self):
             _previous = self._tensor, self._object, self._meta
@@ -72,7 +78,7 @@ cdef class BlobCore:
             self._object = value
             self._tensor = None
 
-    def _replace(self, Tensor tensor not None):
+    def _replace(self, Tensor tensor not None) -> None:
         """Make the blob hold `tensor`, new and with elements that do not fit the present tensor.
 
         In Caffe2 the present tensor gets them, so the blob's BlobTensor follows.
@@ -83,14 +89,14 @@ cdef class BlobCore:
         if previous is not None and handle is not None and handle._tensor is previous:
             handle._tensor = tensor
 
-    def _describe(self, name):
+    def _describe(self, name: Any) -> str:
         """Return "Blob 'x' holds ...", for errors; `name` may be None."""
         if isinstance(name, bytes):
             name = name.decode()
         subject = "The blob" if name is None else f"Blob {str(name)!r}"
         return f"{subject} holds {self._describe_contents()}"
 
-    def _describe_contents(self):
+    def _describe_contents(self) -> str:
         """Return the value in words, such as "a string of 4 bytes"."""
         contents = self._contents()
         if contents is None:

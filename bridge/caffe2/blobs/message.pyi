@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
 from typing import Any, final
 
 from bridge.wire.tensor_decoding import Payload, Source
@@ -53,7 +54,6 @@ class QTensorMessage:
 
 @final
 class BlobMessage:
-    def __init__(self, data: Any) -> None: ...
     @property
     def source(self) -> Source: ...
     @property
@@ -62,5 +62,6 @@ class BlobMessage:
     def tensor(self) -> TensorMessage | None: ...
     @property
     def qtensor(self) -> QTensorMessage | None: ...
+    def __init__(self, data: Any) -> None: ...
     @property
     def content(self) -> bytes: ...

@@ -73,6 +73,7 @@ cdef int32_t _enum(Field* field, int32_t now, uint32_t known) noexcept:
     return now
 
 
+# pyi: @final
 cdef class TensorMessage:
     """A TensorProto: the description of a tensor as attributes, its values as payloads.
 
@@ -80,6 +81,33 @@ cdef class TensorMessage:
     [begin, end), in elements.
     """
 
+    # pyi: def __new__(cls, source: Source) -> TensorMessage: ...
+    # pyi: @property
+    # pyi: def source(self) -> Source: ...
+    # pyi: @property
+    # pyi: def dims(self) -> list[int]: ...
+    # pyi: @property
+    # pyi: def data_type(self) -> int: ...
+    # pyi: @property
+    # pyi: def storage_type(self) -> int: ...
+    # pyi: @property
+    # pyi: def float_data(self) -> Payload: ...
+    # pyi: @property
+    # pyi: def int32_data(self) -> Payload: ...
+    # pyi: @property
+    # pyi: def string_data(self) -> Payload: ...
+    # pyi: @property
+    # pyi: def double_data(self) -> Payload: ...
+    # pyi: @property
+    # pyi: def int64_data(self) -> Payload: ...
+    # pyi: @property
+    # pyi: def byte_data(self) -> tuple[int, int] | None: ...
+    # pyi: @property
+    # pyi: def raw_data(self) -> tuple[int, int] | None: ...
+    # pyi: @property
+    # pyi: def device_type(self) -> int: ...
+    # pyi: @property
+    # pyi: def device_id(self) -> int: ...
     cdef readonly Source source
     cdef readonly list dims
     cdef readonly int data_type
@@ -109,7 +137,7 @@ cdef class TensorMessage:
         self.int64_data = new_payload(source, 0)
 
     @property
-    def segment(self):
+    def segment(self) -> tuple[int, int] | None:
         """The range [begin, end) of elements that the message has; None: all."""
         return (self.begin, self.end) if self.has_segment else None
 
@@ -188,6 +216,7 @@ cdef class TensorMessage:
         return 0
 
 
+# pyi: @final
 @cython.final
 cdef class QTensorMessage:
     """A QTensorProto: the description of a quantized tensor as attributes, its values as a payload.
@@ -195,6 +224,19 @@ cdef class QTensorMessage:
     `scale` is rounded to a float, as in Caffe2.
     """
 
+    # pyi: def __new__(cls, source: Source) -> QTensorMessage: ...
+    # pyi: @property
+    # pyi: def source(self) -> Source: ...
+    # pyi: @property
+    # pyi: def dims(self) -> list[int]: ...
+    # pyi: @property
+    # pyi: def data_type(self) -> int: ...
+    # pyi: @property
+    # pyi: def scale(self) -> float: ...
+    # pyi: @property
+    # pyi: def bias(self) -> float: ...
+    # pyi: @property
+    # pyi: def data(self) -> Payload: ...
     cdef readonly Source source
     cdef readonly list dims
     cdef readonly int data_type
@@ -243,6 +285,7 @@ cdef class QTensorMessage:
         return 0
 
 
+# pyi: @final
 @cython.final
 cdef class BlobMessage:
     """A BlobProto: `type` and `content` as bytes, `tensor` and `qtensor`, which may be None.
@@ -251,13 +294,21 @@ cdef class BlobMessage:
     ValueError: the bytes are not a BlobProto; or a TypeError: they are not bytes.
     """
 
+    # pyi: @property
+    # pyi: def source(self) -> Source: ...
+    # pyi: @property
+    # pyi: def type(self) -> bytes: ...
+    # pyi: @property
+    # pyi: def tensor(self) -> TensorMessage | None: ...
+    # pyi: @property
+    # pyi: def qtensor(self) -> QTensorMessage | None: ...
     cdef readonly Source source
     cdef readonly bytes type
     cdef readonly TensorMessage tensor
     cdef readonly QTensorMessage qtensor
     cdef tuple content_span
 
-    def __init__(self, data):
+    def __init__(self, data: Any) -> None:
         try:
             self.source = Source(data)
         except (TypeError, ValueError, BufferError) as cause:
@@ -271,7 +322,7 @@ cdef class BlobMessage:
             self.qtensor.require()
 
     @property
-    def content(self):
+    def content(self) -> bytes:
         """The field `content`, copied; empty if it is absent."""
         if self.content_span is None:
             return b""

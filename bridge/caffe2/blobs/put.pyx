@@ -49,3 +49,5 @@ cdef bint _copied(TensorImpl to, object array) except -1:
     except BufferError:  # strings, another byte order, misaligned
         return False
     return source.flags & CONTIGUOUS and overwrite(to, source, -1)
+
+# pyi: def put(blob: BlobCore, value: Any) -> None: ...

@@ -31,7 +31,7 @@ from bridge.exchange.numpy cimport import_array
 from bridge.c10.flags import FLAGS
 
 
-def copy_array(Tensor tensor not None, array):
+def copy_array(Tensor tensor not None, array: Any) -> None:
     """Copy a NumPy array of numbers into the tensor, which gets its sizes and type.
 
     The tensor keeps its buffer if that is the bridge's own, of the same type and large enough, and
@@ -99,7 +99,7 @@ cdef bint _overwrite_locked(
     return True
 
 
-def adopt(Tensor tensor not None, Tensor fresh not None):
+def adopt(Tensor tensor not None, Tensor fresh not None) -> None:
     """Set the tensor to the sizes, type and memory of `fresh`, new, which they then share."""
     become(tensor.impl, fresh.impl)
 

@@ -33,7 +33,7 @@ cdef extern from "Python.h":
         PyObject** ob_item
 
 
-def plain_elements(array):
+def plain_elements(array: np.ndarray[Any, Any]) -> list[bytes] | None:
     """Return the elements of a contiguous object array as a list of `bytes`, text as UTF-8.
 
     None if an element is not exactly of the class `bytes` or `str`. Raises UnicodeEncodeError: text
@@ -62,7 +62,7 @@ def plain_elements(array):
         PyBuffer_Release(&view)
 
 
-def fixed_width_elements(array):
+def fixed_width_elements(array: np.ndarray[Any, Any]) -> list[bytes]:
     """Return the elements of a contiguous array of NumPy's fixed-width bytes or text, as `bytes`.
 
     Text is encoded as UTF-8; trailing NULs are dropped, as NumPy does. The byte order is native.
@@ -125,7 +125,7 @@ cdef int _changed() except -1:
     raise RuntimeError("The list of the tensor's elements was changed from outside.")
 
 
-def put_elements(Wrapper tensor not None, list items not None):
+def put_elements(Wrapper tensor not None, list items not None: list[bytes]) -> None:
     """Exchange the elements of a tensor of strings and the items of the list `items`.
 
     Raises EnforceNotMet, MemoryError as
@@ -156,7 +156,7 @@ def put_elements(Wrapper tensor not None, list items not None):
         _changed()
 
 
-def array_of_strings(Wrapper tensor not None):
+def array_of_strings(Wrapper tensor not None) -> np.ndarray[Any, Any]:
     """Return the elements of a tensor of strings as a new object array of its shape.
 
     Raises EnforceNotMet: nothing is allocated, or the elements are not strings. MemoryError.

@@ -46,6 +46,7 @@ from bridge.exchange.torch_api cimport torch_c
 from bridge.exchange.torch_description cimport described
 from bridge.exchange.torch_export cimport torch_operand
 
+# pyi: @disjoint_base
 cdef class Layout:
     """The type and the sizes of a tensor, to be compared with those of another."""
 
@@ -94,6 +95,7 @@ cdef bint has_layout(object tensor, Layout layout) except -1:
     return True
 
 
+# pyi: @disjoint_base
 cdef class Operand:
     """A tensor of a blob, as it was when a tape was bound to it."""
 
@@ -126,6 +128,7 @@ cdef class Operand:
         return tensor
 
 
+# pyi: @disjoint_base
 cdef class BlobTape(Tape):
     """A tape, its operands and the values by slot."""
 

@@ -74,9 +74,24 @@ cdef enum:
     MOST_SIZES = 16     # of the inputs of a definition
 
 
+# pyi: @disjoint_base
 cdef class BoundCore:
     """The fields of a `Bound`."""
 
+    # pyi: declaration: Any
+    # pyi: function: Callable[..., Any]
+    # pyi: arguments: dict[str, Any]
+    # pyi: types: tuple[Any, ...]
+    # pyi: in_place: dict[int, int]
+    # pyi: forced: dict[int, int] | None
+    # pyi: on_host: frozenset[int]
+    # pyi: across: frozenset[int]
+    # pyi: wants: dict[str, str]
+    # pyi: out_name: str | None
+    # pyi: is_recorded: bool
+    # pyi: reads_values: bool
+    # pyi: has_strings: bool
+    # pyi: is_filled: bool
     @cython.critical_section
     cdef Seen seen_of(self, list impls):
         """Return what was seen of inputs with these types and sizes, or None; it is `seen` then."""
@@ -120,6 +135,7 @@ cdef class BoundCore:
         return 0
 
 
+# pyi: @disjoint_base
 cdef class FunctionCore(TapedOperator):
     """An operator whose function computes its outputs; the base of `FunctionOperator`."""
 
@@ -147,7 +163,7 @@ cdef class FunctionCore(TapedOperator):
         unlock_object()
         return 0
 
-    def RunOnDevice(self):
+    def RunOnDevice(self) -> None:
         """Compute the outputs by the function."""
         self.compute()
 
@@ -356,11 +372,11 @@ cdef class FunctionCore(TapedOperator):
             buffers.append(buffer)
         return buffers
 
-    def _checked_results(self, returned):
+    def _checked_results(self, returned: Any) -> list[Any]:
         """Return what the function returned as a list, one for each output."""
         return self._checked(returned)
 
-    def _put_tensor(self, o, tensor):
+    def _put_tensor(self, o: int, tensor: Any) -> None:
         """Set output `o` to a new torch tensor, which nothing else refers to."""
         cdef TensorImpl fresh = import_torch(tensor.contiguous(), None)
         self._put_one(o, tensor, fresh, [])

@@ -54,7 +54,9 @@ cdef OperatorCore instantiate(DefinitionCore definition, object table, dict blob
     return operator
 
 
-def instantiate_in(DefinitionCore definition not None, table, list new not None):
+def instantiate_in(
+    DefinitionCore definition not None, table: BlobTable, list new not None: list[str]
+) -> Any:
     """Return the operator of a definition whose class has been looked up, on blobs of `table`.
 
     The names of the blobs that it creates are appended to `new`. Raises EnforceNotMet, also a

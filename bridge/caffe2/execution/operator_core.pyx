@@ -58,10 +58,17 @@ cdef extern from "<fenv.h>":
     int fetestexcept(int) nogil
 
 
+# pyi: @disjoint_base
 cdef class DefinitionCore:
     """The fields of a definition that a run needs; the base of `Definition`."""
 
-    def _place(self, device):
+    # pyi: inputs: tuple[str, ...]
+    # pyi: outputs: tuple[str, ...]
+    # pyi: device: Device
+    # pyi: cls: Any
+    # pyi: generation: int
+    # pyi: checked: Any
+    def _place(self, device: Any) -> None:
         """Set the device that the operator runs on."""
         cdef Device on = as_device(device)
         self.device = on
@@ -69,7 +76,7 @@ cdef class DefinitionCore:
         self.device_index = current_index(on)
 
     @cython.critical_section
-    def _assign(self, cls, long generation, bint plain, bint writes_last):
+    def _assign(self, cls: Any, long generation, bint plain, bint writes_last) -> None:
         """Set the class that runs it, and the attributes of the class that a run needs."""
         _former = self.cls      # released on return
         self.cls = cls
@@ -78,13 +85,20 @@ cdef class DefinitionCore:
         self.generation = generation
 
 
+# pyi: @disjoint_base
 cdef class OperatorCore:
     """The inputs and outputs of an operator; the base of `Operator`."""
 
+    # pyi: @property
+    # pyi: def _definition(self) -> DefinitionCore: ...
+    # pyi: _workspace: BlobTable
     def _bind(
-        self, DefinitionCore definition not None, workspace, tuple inputs not None,
-        tuple outputs not None,
-    ):
+        self,
+        DefinitionCore definition not None,
+        workspace: BlobTable,
+        tuple inputs not None: tuple[Blob, ...],
+        tuple outputs not None: tuple[Blob, ...],
+    ) -> None:
         """Set the definition and the blobs of the operator.
 
         Raises EnforceNotMet: it is running.
@@ -112,7 +126,7 @@ cdef class OperatorCore:
             backups[index] = back_up(blob, word(&self._definition.writes_last))
         return blob
 
-    def Input(self, i, T=None):
+    def Input(self, i: int, T: Any = None) -> Any:
         """Return the tensor of input `i`, the blob's own: sizes, type and elements are shared.
 
         With a class `T`, return the object of that class in the blob, as `Blob.Get` does.
@@ -128,34 +142,34 @@ cdef class OperatorCore:
             _refuse_input(self, blob, i)
         return tensor
 
-    def InputBlob(self, i):
+    def InputBlob(self, i: int) -> Blob:
         """Return the Blob of input `i`. Raises EnforceNotMet, also an IndexError: no such input."""
         return self.input_blob(i, "Operator.InputBlob")
 
-    def InputSize(self):
+    def InputSize(self) -> int:
         """Return the number of inputs."""
         return 0 if self._inputs is None else len(self._inputs)
 
-    def OutputSize(self):
+    def OutputSize(self) -> int:
         """Return the number of outputs."""
         return 0 if self._outputs is None else len(self._outputs)
 
-    def Inputs(self):
+    def Inputs(self) -> list[Blob]:
         """Return a list of the Blobs of the inputs."""
         return list(self._inputs or ())
 
-    def Outputs(self):
+    def Outputs(self) -> list[Blob]:
         """Return a list of the Blobs of the outputs."""
         return [self.output_blob(i, "Operator.Outputs") for i in range(self.OutputSize())]
 
-    def OutputBlob(self, i):
+    def OutputBlob(self, i: int) -> Blob:
         """Return the Blob of output `i`, for outputs other than tensors.
 
         Raises EnforceNotMet, also an IndexError: there is no output `i`.
         """
         return self.output_blob(i, "Operator.OutputBlob")
 
-    def IsInputOutputAlias(self, i, j):
+    def IsInputOutputAlias(self, i: int, j: int) -> bool:
         """Return whether input `i` and output `j` are the same blob.
 
         Two blobs that share a tensor or a storage are not the same blob.
@@ -163,7 +177,15 @@ cdef class OperatorCore:
         return self.input_blob(i, "Operator.IsInputOutputAlias") is \
             self.output_blob(j, "Operator.IsInputOutputAlias")
 
-    def Output(self, i, dims=None, options=None, *, dtype=None, device=None):
+    def Output(
+        self,
+        i: int,
+        dims: Any = None,
+        options: Any = None,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+    ) -> Tensor:
         """Return the tensor of output `i`, the blob's own.
 
         With `dims`, it has these sizes and is allocated, with the type and device of `options`;
@@ -186,7 +208,9 @@ cdef class OperatorCore:
             return _plain(self, blob)
         return _sized(self, blob, dims, options, dtype, device, "Operator.Output")
 
-    def XOutput(self, i, dims, options=None, *, dtype=None, device=None):
+    def XOutput(
+        self, i: int, dims: Any, options: Any = None, *, dtype: Any = None, device: Any = None
+    ) -> Tensor:
         """Return ``Output(i, dims, options)`` in a new wrapper of the same TensorImpl."""
         cdef BlobCore blob = self.output_blob(i, "Operator.XOutput")
         return wrap(_sized(self, blob, dims, options, dtype, device, "Operator.XOutput").impl)
@@ -194,13 +218,13 @@ cdef class OperatorCore:
     XOutputTensor = XOutput
     OutputTensor = Output
 
-    def OutputTensorOrUndefined(self, i):
+    def OutputTensorOrUndefined(self, i: int) -> Tensor:
         """Return the tensor of output `i` as it is, or an undefined one if the blob has none."""
         cdef BlobCore blob = self.output_blob(i, "Operator.OutputTensorOrUndefined")
         cdef Tensor tensor = tensor_of(blob)
         return Tensor() if tensor is None else wrap(tensor.impl)
 
-    def SetOutputTensor(self, i, tensor):
+    def SetOutputTensor(self, i: int, tensor: Any) -> None:
         """Set output `i` to `tensor`, a caffe2.Tensor; nothing is copied."""
         if not isinstance(tensor, Tensor):
             raise EnforceTypeError(
@@ -208,7 +232,7 @@ cdef class OperatorCore:
                 "Operator.SetOutputTensor")
         _set(self.output_blob(i, "Operator.SetOutputTensor"), <Tensor>tensor)
 
-    def OutputTensorCopyFrom(self, i, options, src, async_=False):
+    def OutputTensorCopyFrom(self, i: int, options: Any, src: Any, async_: bool = False) -> Tensor:
         """Copy `src` into output `i`, on the device of `options`; return its tensor.
 
         Raises EnforceNotMet: `options` has another type than `src`, or `src` is not allocated.
@@ -236,7 +260,7 @@ cdef class OperatorCore:
         tensor.CopyFrom(source, async_)
         return tensor
 
-    def OutputTensorAlias(self, i, src):
+    def OutputTensorAlias(self, i: int, src: Any) -> Tensor:
         """Set output `i` to a tensor that shares the elements of `src`; return that tensor.
 
         Its metadata is its own. Raises EnforceNotMet: `src` is not a caffe2.Tensor, or is not
@@ -249,7 +273,7 @@ cdef class OperatorCore:
         _set(blob, alias)
         return alias
 
-    def _get(self, BlobCore blob, i, T):
+    def _get(self, BlobCore blob: Blob, i: int, T: Any) -> Any:
         try:
             return blob.Get(T)
         except EnforceNotMet as error:
@@ -257,7 +281,7 @@ cdef class OperatorCore:
                 f"{error.message} It is input {i}, blob {self._definition.inputs[i]!r}.",
                 "Operator.Input", condition=error.condition) from error
 
-    def _run(self):
+    def _run(self) -> bool:
         """Run `RunOnDevice`; return True. If it fails, the outputs are restored."""
         return run(self)
 
@@ -361,7 +385,7 @@ cdef int _set_backups(OperatorCore operator, list backups) except -1:
     return 0
 
 
-def run_one(OperatorCore operator not None):
+def run_one(OperatorCore operator not None: Any) -> None:
     """Run one operator, in its faster way if there is one."""
     _run_claimed(operator)
 
@@ -383,7 +407,7 @@ cdef int _run_claimed(OperatorCore operator) except -1:
     return 0
 
 
-def run_all(list operators not None, list position not None):
+def run_all(list operators not None, list position not None: list[int]) -> None:
     """Run operators in order; if one fails, set ``position[0]`` to its index."""
     if is_neutral():
         _run_each(operators, position)

@@ -23,13 +23,16 @@ cdef extern from "Python.h":
     object PyObject_Call(object function, object arguments, PyObject* keywords)
 
 
+# pyi: @disjoint_base
 cdef class Slot:
     """Stands for a tensor in the arguments of a recorded call."""
 
-    def __init__(self, int index):
+    # pyi: index: int
+    def __init__(self, int index) -> None:
         self.index = index
 
 
+# pyi: @disjoint_base
 cdef class Memory:
     """The address of the elements of a torch tensor, and their number; see `take_memory`."""
 
@@ -53,7 +56,7 @@ cdef Memory memory_of(object tensor):
 cdef set _kernels = set()
 
 
-def take_memory(kernel):
+def take_memory(kernel: Callable[..., Any]) -> None:
     """Make programs call `kernel` with a `Memory` in the place of each tensor that they know.
 
     The kernel returns one of the tensors that it was given, which is not looked at.
@@ -61,6 +64,7 @@ def take_memory(kernel):
     _kernels.add(kernel)
 
 
+# pyi: @disjoint_base
 cdef class Call:
     """A recorded call of a torch function.
 
@@ -69,8 +73,16 @@ cdef class Call:
     that it depends on; None: it depends on results, too. last: the slots that no later call reads.
     """
 
-    def __init__(self, function, tuple arguments, dict keywords, result, bint is_view,
-                 frozenset roots, tuple last):
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        tuple arguments,
+        dict keywords: dict[str, Any],
+        result: int | tuple[int | None, ...] | None,
+        bint is_view,
+        frozenset roots: frozenset[int] | None,
+        tuple last: tuple[int, ...] | None,
+    ) -> None:
         self.function = function
         self.is_kernel = function in _kernels
         self.arguments = arguments
@@ -130,13 +142,17 @@ cdef class Call:
         return 0
 
 
+# pyi: @disjoint_base
 cdef class Tape:
     """Recorded calls; see the module.
 
     calls: a list of Call, in order. slots: the number of slots. results: the slots of the results.
     """
 
-    def __init__(self, list calls not None, int slots, tuple results):
+    # pyi: results: tuple[int, ...] | None
+    def __init__(
+        self, list calls not None: list[Call], int slots, tuple results: tuple[int, ...] | None
+    ) -> None:
         self.calls = calls
         self.slots = slots
         self.results = results

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
 from typing_extensions import disjoint_base
 
 from bridge.caffe2.execution.operator_core import OperatorCore

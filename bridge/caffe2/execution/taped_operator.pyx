@@ -21,6 +21,7 @@ from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.torch_import cimport import_torch
 
+# pyi: @disjoint_base
 cdef class Seen:
     """The types and sizes of the inputs and outputs of a run."""
 
@@ -53,6 +54,7 @@ cdef Seen seen_in(list inputs, list outputs):
     return seen
 
 
+# pyi: @disjoint_base
 cdef class TapedOperator(OperatorCore):
     """An operator that plays a tape as long as it fits the blobs."""
 

@@ -13,7 +13,7 @@ from bridge.exchange.torch_import cimport import_torch
 from bridge.c10.errors import EnforceNotMet
 
 
-def operand(Tensor tensor not None):
+def operand(Tensor tensor not None) -> torch.Tensor:
     """Return a torch.Tensor that shares the memory of `tensor`, for use while an operator runs.
 
     Raises BufferError or EnforceNotMet: not allocated, undefined, or of a type that torch lacks.
@@ -21,7 +21,7 @@ def operand(Tensor tensor not None):
     return torch_operand(tensor.impl)
 
 
-def adopt(Tensor tensor not None, result):
+def adopt(Tensor tensor not None, result: torch.Tensor) -> None:
     """Set the sizes, type and memory of `tensor` to those of `result`, a fresh torch.Tensor.
 
     The memory is shared, so `result` must not be used elsewhere. Wrappers of the same TensorImpl
@@ -39,7 +39,7 @@ def adopt(Tensor tensor not None, result):
     become(tensor.impl, fresh)
 
 
-def put(blob, result):
+def put(blob: Blob, result: torch.Tensor) -> None:
     """Set a blob to `result`, a new torch.Tensor that nothing else refers to, made row-major.
 
     The memory is shared, or few elements are copied into the buffer that the blob has.

@@ -39,12 +39,12 @@ cdef bint is_neutral() except -1:
     return _inference() is False and _autocast() is False and not _function_modes()
 
 
-def is_neutral_here():
+def is_neutral_here() -> bool:
     """Return whether no such setting is in effect in this thread."""
     return is_neutral()
 
 
-def is_observed():
+def is_observed() -> bool:
     """Return whether torch records what is called, or calls something else instead.
 
     It does under dispatch modes, ``torch.jit.trace``, transforms and forward-mode autograd.
@@ -73,7 +73,7 @@ cdef bint is_observed_now() except -1:
 
 
 @contextlib.contextmanager
-def neutral():
+def neutral() -> AbstractContextManager[None]:
     """Return a context in which the settings are off."""
     import torch
 

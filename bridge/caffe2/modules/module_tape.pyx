@@ -36,7 +36,11 @@ cdef object _is_grad_enabled = None
 cdef object _users_of_storage = None
 
 
-def tensors_of(dict keys not None, dict parameters not None, dict buffers not None):
+def tensors_of(
+    dict keys not None: dict[str, str],
+    dict parameters not None: dict[str, Any],
+    dict buffers not None: dict[str, Any],
+) -> list[Any]:
     """Return the parameters and buffers of a module, in the order of the values of `keys`."""
     cdef list found = []
     for key in keys.values():
@@ -44,7 +48,7 @@ def tensors_of(dict keys not None, dict parameters not None, dict buffers not No
     return found
 
 
-def signature_of(list operands not None):
+def signature_of(list operands not None) -> bytes | None:
     """Return the types and sizes of tensors; None if no tape can be bound to them.
 
     These are plain, row-major and on the CPU, and no gradients are wanted of them; and torch has no
@@ -121,6 +125,7 @@ cdef class _Output:
     cdef object nbytes
 
 
+# pyi: @disjoint_base
 cdef class ModuleTape:
     """A tape on operands of some types and sizes.
 
@@ -137,7 +142,7 @@ cdef class ModuleTape:
     cdef bint is_bound
     cdef int is_busy
 
-    def __init__(self, Tape tape not None, bytes signature not None, list buffers not None):
+    def __init__(self, Tape tape not None, bytes signature not None, list buffers not None) -> None:
         cdef _Output output
         cdef Call call
         self.tape = tape
@@ -158,7 +163,7 @@ cdef class ModuleTape:
                 output.slot = slot
             self.outputs.append(output)
 
-    def __call__(self, list operands not None):
+    def __call__(self, list operands not None) -> list[Any] | None:
         """Return a list of the outputs; None: the functions have to compute them.
 
         That is, the operands do not fit the signature, torch has to see what is called, or another

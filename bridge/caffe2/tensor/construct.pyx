@@ -127,7 +127,7 @@ def _copied_to(Wrapper source, Device device):
     return out
 
 
-def from_values(dims, values, T, caller):
+def from_values(dims: Dims, values: ArrayLike, T: TypeLike | None, caller: str) -> TensorImpl:
     """Return a new TensorImpl on the CPU with a copy of `values`, of type `T` or NumPy's for them.
 
     Raises EnforceNotMet: negative sizes, values that are not of `T` or any element type, or another

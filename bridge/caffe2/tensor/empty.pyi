@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.typing import DeviceLike, Dims, OptionsLike, TypeLike
 

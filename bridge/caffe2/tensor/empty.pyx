@@ -14,8 +14,16 @@ from bridge.c10.options import TensorOptions as _TensorOptions
 
 cdef object _options_class = _TensorOptions
 
+# pyi: from bridge.caffe2.tensor.tensor import Tensor
 
-def empty(dims, options=None, *, dtype=None, device=None):
+
+def empty(
+    dims: Dims,
+    options: OptionsLike | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
     """Return a new, allocated tensor; POD elements are not set, others are constructed.
 
     float32 on the CPU, unless `options` (or `dtype` and `device`) specify others.

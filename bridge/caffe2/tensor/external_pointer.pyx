@@ -28,7 +28,13 @@ from bridge.c10.errors import (
 from bridge.c10.storage import as_address, as_deleter, as_nbytes
 
 
-def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
+def share_external_pointer(
+    TensorImpl impl not None,
+    src: int | TensorLike,
+    T: TypeLike | None,
+    nbytes: int,
+    deleter: Deleter | None,
+) -> None:
     """Do as `Tensor.ShareExternalPointer`, for the tensor of `impl`."""
     caller = "Tensor.ShareExternalPointer"
     cdef TypeMeta dtype = None if T is None else as_type(T)

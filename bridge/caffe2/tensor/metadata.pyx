@@ -32,7 +32,7 @@ cdef class TensorMetadata(Wrapper):
     Follows caffe2::Tensor, caffe2/core/tensor.h, PyTorch 1.8.1.
     """
 
-    def dim(self, i=None):
+    def dim(self, i: int | None = None) -> int:
         """Return the number of dimensions. With `i`: the deprecated name of ``size(i)``."""
         self.impl.require_defined("Tensor.dim")
         if i is not None:
@@ -40,7 +40,7 @@ cdef class TensorMetadata(Wrapper):
             return self.size(i)
         return word32(&self.impl.ndim)
 
-    def size(self, i=None):
+    def size(self, i: int | None = None) -> int:
         """Return the size of dimension `i`, which counts from the end if it is negative.
 
         Without `i`: the deprecated name of ``numel()``. Raises EnforceNotMet, also an IndexError:
@@ -54,7 +54,7 @@ cdef class TensorMetadata(Wrapper):
         impl = seen(self.impl)
         return impl.c_sizes[_dim(impl, i, "Tensor.size")]
 
-    def stride(self, i):
+    def stride(self, i: int) -> int:
         """Return the stride of dimension `i` in elements; a negative `i` counts from the end.
 
         Raises EnforceNotMet, also an IndexError: there is no such dimension.
@@ -64,40 +64,40 @@ cdef class TensorMetadata(Wrapper):
         impl = seen(self.impl)
         return impl.c_strides()[_dim(impl, i, "Tensor.stride")]
 
-    def capacity_nbytes(self):
+    def capacity_nbytes(self) -> int:
         """Return the size of the storage in bytes, which may be more than ``nbytes()``."""
         self.impl.require_defined("Tensor.capacity_nbytes")
         return storage_of(self.impl).nbytes()
 
-    def is_contiguous(self):
+    def is_contiguous(self) -> bool:
         """Return whether the elements are in row-major order without gaps."""
         self.impl.require_defined("Tensor.is_contiguous")
         return (word8(&self.impl.flags) & CONTIGUOUS) != 0
 
-    def IsType(self, T):
+    def IsType(self, T: TypeLike) -> bool:
         """Return whether the element type is `T`. Raises EnforceNotMet: `T` is not a type."""
         cdef TensorImpl impl = self.impl
         return as_type(T) is <TypeMeta>dtype_of(impl)
 
-    def GetDevice(self):
+    def GetDevice(self) -> Device:
         """Return the Device on which the memory is, or will be allocated."""
         self.impl.require_defined("Tensor.GetDevice")
         return self.impl.device()
 
-    def GetDeviceType(self):
+    def GetDeviceType(self) -> DeviceType:
         """Return the DeviceType of `GetDevice`."""
         return self.GetDevice().type
 
-    def storage_initialized(self):
+    def storage_initialized(self) -> bool:
         """Return whether the elements are allocated; True if there are none."""
         self.impl.require_defined("Tensor.storage_initialized")
         return self.impl.storage_initialized()
 
-    def dtype_initialized(self):
+    def dtype_initialized(self) -> bool:
         """Return whether the tensor has an element type."""
         return self.impl.dtype() is not undefined_type
 
-    def dim32(self, i):
+    def dim32(self, i: int) -> int:
         """Return ``size(i)`` for an `i` that is not negative.
 
         Raises EnforceNotMet: the size is 2**31 - 1 or more, or (also an IndexError) there is no
@@ -114,7 +114,7 @@ cdef class TensorMetadata(Wrapper):
                 "Tensor.dim32", condition="size(i) < 2**31 - 1")
         return size
 
-    def size_from_dim(self, k):
+    def size_from_dim(self, k: int) -> int:
         """Return the product of the sizes from dimension `k` on.
 
         Raises EnforceNotMet, also an IndexError: `k` is negative or more than ``dim()``.
@@ -122,14 +122,14 @@ cdef class TensorMetadata(Wrapper):
         cdef TensorImpl impl = seen(self.impl)
         return _product(impl, k, impl.ndim, "Tensor.size_from_dim")
 
-    def size_to_dim(self, k):
+    def size_to_dim(self, k: int) -> int:
         """Return the product of the sizes before dimension `k`.
 
         Raises EnforceNotMet, also an IndexError: `k` is negative or more than ``dim()``.
         """
         return _product(self.impl, 0, k, "Tensor.size_to_dim")
 
-    def size_between_dim(self, k, l):  # no-cython-lint
+    def size_between_dim(self, k: int, l: int) -> int:  # no-cython-lint
         """Return the product of the sizes between the dimensions `k` and `l`, without these.
 
         Raises EnforceNotMet, also an IndexError: there are no such dimensions.
@@ -147,14 +147,14 @@ cdef class TensorMetadata(Wrapper):
             return _product(impl, a + 1, b, "Tensor.size_between_dim")
         return _product(impl, b + 1, a, "Tensor.size_between_dim") if a > b else 1
 
-    def canonical_axis_index(self, i):
+    def canonical_axis_index(self, i: int) -> int:
         """Return dimension `i`, which may count from the end, as counted from the front.
 
         Raises EnforceNotMet, also an IndexError: there is no such dimension.
         """
         return _dim(seen(self.impl), i, "Tensor.canonical_axis_index")
 
-    def DebugString(self):
+    def DebugString(self) -> str:
         """Return the item size in bytes, the type and the sizes in Caffe2's sentence."""
         impl = seen(self.impl)
         impl.require_defined("Tensor.DebugString")
@@ -162,22 +162,22 @@ cdef class TensorMetadata(Wrapper):
         return (f"A Tensor of item size {impl.c_dtype.itemsize} and type {impl.c_dtype.name} and "
                 f"dimension ({dims}).")
 
-    def ndim(self):
+    def ndim(self) -> int:
         """Return ``dim()``, with a DeprecationWarning."""
         _deprecated("ndim()", "dim()")
         return self.dim()
 
-    def dims(self):
+    def dims(self) -> ArrayRef:
         """Return ``sizes()``, with a DeprecationWarning."""
         _deprecated("dims()", "sizes()")
         return self.sizes()
 
-    def meta(self):
+    def meta(self) -> TypeMeta:
         """Return ``dtype()``, with a DeprecationWarning."""
         _deprecated("meta()", "dtype()")
         return self.dtype()
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return not is_undefined(self.impl)
 
     def __repr__(self):

@@ -146,8 +146,19 @@ cdef class Tensor(TensorMetadata):
     (1, ArrayRef([2]), TypeMeta('float64'))
     """
 
+    # pyi: __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     __dlpack_c_exchange_api__ = exchange_table(&_table, _import)
 
+    # pyi: @overload
+    # pyi: def __init__(self) -> None: ...
+    # pyi: @overload
+    # pyi: def __init__(self, source: TensorLike | DeviceLike, /) -> None: ...
+    # pyi: @overload
+    # pyi: def __init__(self, dims: Wrapper | Dims, device: DeviceLike, /) -> None: ...
+    # pyi: @overload
+    # pyi: def __init__(
+    # pyi:     self, dims: Dims, values: ArrayLike, /, T: TypeLike | None = None
+    # pyi: ) -> None: ...
     def __init__(self, *args, T=None):
         cdef TensorImpl impl
         if not args and T is None:
@@ -160,7 +171,7 @@ cdef class Tensor(TensorMetadata):
         self.impl = impl
 
     @staticmethod
-    def _wrap(TensorImpl impl not None):
+    def _wrap(TensorImpl impl not None) -> Tensor:
         """Return a caffe2.Tensor of `impl`, shared, which must be contiguous."""
         if not is_undefined(impl) and not is_contiguous_now(impl):
             _refuse_strided(impl)
@@ -168,11 +179,11 @@ cdef class Tensor(TensorMetadata):
 
     # Sharing and copying.
 
-    def UnsafeSharedInstance(self):
+    def UnsafeSharedInstance(self) -> Tensor:
         """Return another wrapper of the same TensorImpl: data and metadata are shared."""
         return wrap(self.impl)
 
-    def Alias(self):
+    def Alias(self) -> Tensor:
         """Return a tensor that shares the storage, with its own copy of the metadata.
 
         Raises EnforceNotMet: nothing is allocated. Follows caffe2::Tensor::Alias.
@@ -185,7 +196,7 @@ cdef class Tensor(TensorMetadata):
                 condition="storage_initialized()")
         return wrap(views.alias(impl, "Tensor.Alias"))
 
-    def Clone(self):
+    def Clone(self) -> Tensor:
         """Return a copy in new memory on the same device.
 
         Raises EnforceNotMet: nothing is allocated. MemoryError. Follows caffe2::Tensor::Clone.
@@ -198,7 +209,7 @@ cdef class Tensor(TensorMetadata):
         content.copy_from(out, impl, "Tensor.Clone")
         return wrap(out)
 
-    def CopyFrom(self, src, async_=False):
+    def CopyFrom(self, src: Wrapper, async_: bool = False) -> None:
         """Copy the sizes, type and elements of `src`, a caffe2.Tensor or at.Tensor.
 
         The device stays. The buffer stays if type and size allow, as in `Resize`; tensors that
@@ -210,7 +221,7 @@ cdef class Tensor(TensorMetadata):
         """
         content.copy_from(self.impl, _tensor(src, "Tensor.CopyFrom"), "Tensor.CopyFrom")
 
-    def ShareData(self, src):
+    def ShareData(self, src: Wrapper) -> None:
         """Share the storage of `src`, a caffe2.Tensor or at.Tensor: its type and elements.
 
         The sizes stay. Raises EnforceNotMet: the numbers of elements differ, or `src` is not a
@@ -218,7 +229,13 @@ cdef class Tensor(TensorMetadata):
         """
         content.share_data(self.impl, _tensor(src, "Tensor.ShareData"), "Tensor.ShareData")
 
-    def ShareExternalPointer(self, src, T=None, nbytes=0, deleter=None):
+    def ShareExternalPointer(
+        self,
+        src: int | TensorLike,
+        T: TypeLike | None = None,
+        nbytes: int = 0,
+        deleter: Deleter | None = None,
+    ) -> None:
         """Share memory from outside: an address (an int), a buffer, or a DLPack producer.
 
         The sizes stay. `T`: the element type; None: the buffer's. `nbytes`: the capacity in
@@ -233,7 +250,7 @@ cdef class Tensor(TensorMetadata):
 
         share_external_pointer(self.impl, src, T, nbytes, deleter)
 
-    def swap(self, other):
+    def swap(self, other: Tensor) -> None:
         """Exchange the TensorImpls of this and another caffe2.Tensor; no data is copied.
 
         Raises EnforceNotMet, also a TypeError: `other` is not a caffe2.Tensor.
@@ -248,7 +265,7 @@ cdef class Tensor(TensorMetadata):
 
     # Shape.
 
-    def Resize(self, *dims):
+    def Resize(self, *dims: int | Dims) -> None:
         """Change the sizes, as ``Resize(2, 3)`` or ``Resize([2, 3])``.
 
         The buffer and its elements stay if it is large enough, unless `FLAGS` have it freed when a
@@ -261,7 +278,7 @@ cdef class Tensor(TensorMetadata):
         cdef Dims sizes = parse_dims_args(dims, "Tensor.Resize")
         resizing.resize(self.impl, sizes.data, sizes.n, "Tensor.Resize")
 
-    def ResizeLike(self, src):
+    def ResizeLike(self, src: Wrapper) -> None:
         """Change the sizes to the sizes of `src`, a caffe2.Tensor or at.Tensor, as `Resize` does.
 
         Raises EnforceNotMet: `src` is not a tensor, undefined, or not contiguous.
@@ -278,7 +295,7 @@ cdef class Tensor(TensorMetadata):
         if other is not self.impl:
             resizing.resize(self.impl, other.c_sizes, other.ndim, "Tensor.ResizeLike")
 
-    def Reshape(self, *dims):
+    def Reshape(self, *dims: int | Dims) -> None:
         """Change the sizes and keep the number of elements: (2, 3) -> (3, 2). The elements stay.
 
         Raises EnforceNotMet: the number of elements would change, or sizes are negative.
@@ -287,7 +304,7 @@ cdef class Tensor(TensorMetadata):
         cdef Dims sizes = parse_dims_args(dims, "Tensor.Reshape")
         resizing.reshape(self.impl, sizes.data, sizes.n, "Tensor.Reshape")
 
-    def Extend(self, num, growthPct=40.0):
+    def Extend(self, num: int, growthPct: float = 40.0) -> None:
         """Grow the outer dimension by `num` and keep the elements: (d0, …) -> (d0 + num, …).
 
         New POD elements are not set. If the buffer is too small, a new one gets room for
@@ -304,7 +321,7 @@ cdef class Tensor(TensorMetadata):
             return
         resizing.extend(self.impl, rows, _percent(growthPct, "Tensor.Extend"), "Tensor.Extend")
 
-    def ExtendTo(self, num, growthPct=40.0):
+    def ExtendTo(self, num: int, growthPct: float = 40.0) -> None:
         """Grow the outer dimension to `num`, as `Extend` does: (d0, …) -> (num, …).
 
         Raises EnforceNotMet as `Extend`, and if num < size(0) or growthPct < 0. MemoryError.
@@ -313,7 +330,7 @@ cdef class Tensor(TensorMetadata):
         cdef double percent = _percent(growthPct, "Tensor.ExtendTo")
         resizing.extend_to(self.impl, rows, percent, "Tensor.ExtendTo")
 
-    def ShrinkTo(self, outer_dim):
+    def ShrinkTo(self, outer_dim: int) -> None:
         """Shrink the outer dimension and keep the buffer: (d0, …) -> (outer_dim, …).
 
         Raises EnforceNotMet: the storage is shared (call Resize instead), no dimension, outer_dim
@@ -321,11 +338,11 @@ cdef class Tensor(TensorMetadata):
         """
         resizing.shrink_to(self.impl, to_int64(outer_dim, "Tensor.ShrinkTo"), "Tensor.ShrinkTo")
 
-    def Shrink(self, outer_dim):
+    def Shrink(self, outer_dim: int) -> None:
         """Do as `ShrinkTo`."""
         resizing.shrink_to(self.impl, to_int64(outer_dim, "Tensor.Shrink"), "Tensor.Shrink")
 
-    def ReserveSpace(self, outer_dim):
+    def ReserveSpace(self, outer_dim: int) -> None:
         """Allocate a buffer for `outer_dim` rows, if the present one is smaller.
 
         The sizes stay; the elements are lost if the buffer is new. A `Resize` within the buffer
@@ -337,7 +354,7 @@ cdef class Tensor(TensorMetadata):
         resizing.reserve_space(
             self.impl, to_int64(outer_dim, "Tensor.ReserveSpace"), "Tensor.ReserveSpace")
 
-    def FreeMemory(self):
+    def FreeMemory(self) -> None:
         """Release the buffer; sizes and type stay. Tensors that share the storage keep it.
 
         Raises EnforceNotMet: an undefined tensor. Follows TensorImpl::FreeMemory.
@@ -346,7 +363,7 @@ cdef class Tensor(TensorMetadata):
 
     # Data.
 
-    def mutable_data(self, T=None):
+    def mutable_data(self, T: TypeLike | None = None) -> Any:
         """Return the elements as a flat, writable view, shared: (d0, d1, …) -> (numel(),).
 
         The type becomes `T`; None keeps it. A buffer is allocated unless there is one that fits;
@@ -358,7 +375,7 @@ cdef class Tensor(TensorMetadata):
         """
         return mutable_view(self.impl, T, False, "Tensor.mutable_data")
 
-    def data(self, T=None):
+    def data(self, T: TypeLike | None = None) -> Any:
         """Return the elements as a flat view, as `mutable_data` does, without allocating.
 
         The view is not writable if the memory is read-only. Raises EnforceNotMet: the type is not
@@ -376,7 +393,7 @@ cdef class Tensor(TensorMetadata):
                 "the type.", "Tensor.data", condition="IsType(T)")
         return flat_view(impl, not storage_flags(impl) & READONLY, "Tensor.data")
 
-    def raw_mutable_data(self, T=None):
+    def raw_mutable_data(self, T: TypeLike | None = None) -> int:
         """Return the address of the first element, allocated as by `mutable_data`; 0 if empty.
 
         Raises EnforceNotMet: an undefined tensor, read-only memory, or no type. MemoryError.
@@ -384,7 +401,7 @@ cdef class Tensor(TensorMetadata):
         """
         return mutable_view(self.impl, T, True, "Tensor.raw_mutable_data")
 
-    def raw_data(self):
+    def raw_data(self) -> int:
         """Return the address of the first element; 0 if there are none.
 
         Raises EnforceNotMet: an undefined tensor, no type, or nothing allocated.
@@ -393,10 +410,10 @@ cdef class Tensor(TensorMetadata):
         cdef char* address = self.impl.data("Tensor.raw_data")
         return <uintptr_t>address if word64(&self.impl.c_numel) else 0
 
-    def __copy__(self):
+    def __copy__(self) -> NoReturn:
         raise EnforceTypeError(_NO_COPY, "copy.copy")
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if is_undefined(self.impl):
             return wrap(undefined_impl)
         return self.Clone()

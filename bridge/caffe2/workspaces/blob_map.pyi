@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
 from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from typing import Any, ClassVar
 
@@ -7,7 +8,6 @@ from typing_extensions import Self, disjoint_base
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable
 
-# A Mapping, to which it is registered.
 @disjoint_base
 class BlobMap:
     __hash__: ClassVar[None]  # type: ignore[assignment]

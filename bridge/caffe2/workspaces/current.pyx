@@ -13,6 +13,7 @@ cimport cython
 from bridge.c10.python_api cimport make_immortal
 
 
+# pyi: @disjoint_base
 cdef class Current:
     """The process-wide state of workspaces; `current` is the only instance.
 
@@ -22,11 +23,22 @@ cdef class Current:
     changes them again in the same thread.
     """
 
+    # pyi: workspaces: dict[str, BlobTable]
+    # pyi: @property
+    # pyi: def workspace(self) -> BlobTable: ...
+    # pyi: @property
+    # pyi: def blobs(self) -> dict[str, Blob]: ...
+    # pyi: @property
+    # pyi: def ready(self) -> dict[DefinitionCore, OperatorCore]: ...
+    # pyi: @property
+    # pyi: def name(self) -> str: ...
+    # pyi: @property
+    # pyi: def lock(self) -> threading.RLock: ...
     def __cinit__(self):
         self.workspaces = {}
         self.lock = threading.RLock()
 
-    def put(self, str name not None, workspace not None):
+    def put(self, str name not None, workspace not None: BlobTable) -> None:
         """Set `workspace` as the workspace of that name and as the current one."""
         self.workspaces[name] = workspace
         self.set_name(name)
@@ -37,7 +49,7 @@ cdef class Current:
         self.name = name
         return 0
 
-    def enter(self, workspace not None):
+    def enter(self, workspace not None: BlobTable) -> None:
         """Set `workspace` as the current one; `name` and `workspaces` stay as they are."""
         self.set_current(workspace)
 
@@ -55,10 +67,12 @@ cdef class Current:
 
 
 cdef Current _current = Current()   # for good
+# pyi: current: Current
 current = _current
 make_immortal(current)
 
 
+# pyi: @disjoint_base
 cdef class Outside:
     """Remembers the current workspace, and goes back to it: the base of `WorkspaceGuard`'s result.
 
@@ -66,17 +80,18 @@ cdef class Outside:
     """
     cdef tuple before   # the name, None if it has none; the workspace; the same of an outer one
 
-    def _remember(self):
+    def _remember(self) -> None:
         """Remember the workspace that is the current one."""
         workspace = workspace_of(_current)
         name = name_of(_current)
         is_named = _current.workspaces.get(name) is workspace
         self.before = (name if is_named else None, workspace, self.before)
 
-    def _forget(self):
+    def _forget(self) -> None:
         """Forget the last remembered workspace."""
         self.before = <tuple>self.before[2]
 
+    # pyi: def __exit__(self, kind: object, error: object, traceback: object, /) -> None: ...
     def __exit__(self, kind, error, traceback):
         cdef tuple before = self.before
         name, workspace = before[0], before[1]

@@ -38,7 +38,7 @@ cdef BlobCore _known(object name):
     return None
 
 
-def HasBlob(name):
+def HasBlob(name: Any) -> bool:
     """Return whether there is a blob `name`. Raises EnforceNotMet: `name` is not a name.
 
     >>> from bridge.caffe2 import workspace
@@ -50,7 +50,7 @@ def HasBlob(name):
     return find_blob(workspace_of(_current), name_of(name, "HasBlob")) is not None
 
 
-def FeedBlob(name, value, device_option=None):
+def FeedBlob(name: Any, value: Any, device_option: Any = None) -> bool:
     """Set the blob `name`, created if it does not exist, to `value`; return True.
 
     A torch tensor, an ``at.Tensor``, a ``caffe2.Tensor`` or another DLPack producer is shared: no
@@ -86,7 +86,7 @@ def FeedBlob(name, value, device_option=None):
     return feed_named(workspace_of(_current), name, value, device_option, "FeedBlob")
 
 
-def FetchBlob(name):
+def FetchBlob(name: Any) -> Any:
     """Return a copy of the value of the blob `name`: a tensor as NumPy array, a string as `bytes`.
 
     A tensor of strings becomes an object array of `bytes`. For quantized tensors see
@@ -125,7 +125,7 @@ cdef object _fetched(BlobCore blob, object name):
     return fetched
 
 
-def FetchTorch(name):
+def FetchTorch(name: Any) -> torch.Tensor:
     """Return the tensor of the blob `name` as a torch tensor that shares its memory.
 
     A torch tensor that was fed comes back as the same object. Data is shared, metadata is not: each

@@ -56,7 +56,7 @@ cdef bytes _bytes_of(object operator):
     return None
 
 
-def RunOperatorOnce(operator):
+def RunOperatorOnce(operator: Any) -> bool:
     """Create the operator and run it once, in the current workspace; return True.
 
     operator: an OperatorDef, as a message of any class with ``SerializeToString`` or as bytes.

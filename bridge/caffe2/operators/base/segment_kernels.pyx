@@ -80,9 +80,18 @@ cdef cloned_void sum_rows(
 
 
 def sum_segments(
-    size_t data, Py_ssize_t rows, Py_ssize_t width, size_t indices, bint wide, Py_ssize_t n,
-    size_t lengths, Py_ssize_t segments, size_t weights, bint mean, size_t y,
-):
+    size_t data,
+    Py_ssize_t rows,
+    Py_ssize_t width,
+    size_t indices,
+    bint wide,
+    Py_ssize_t n,
+    size_t lengths,
+    Py_ssize_t segments,
+    size_t weights,
+    bint mean,
+    size_t y,
+) -> bool:
     """Set `y` to sums of rows; return False, having written nothing, if they are not there.
 
     data: (rows, width). indices: (n), int64 if `wide`, else int32; or 0 for the rows 0, 1, ...

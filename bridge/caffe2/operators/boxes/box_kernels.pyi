@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
 import numpy as np
 from numpy.typing import NDArray
-
-_Floats = NDArray[np.float32]
-_Numbers = NDArray[np.int64]
 
 def kept(boxes: _Floats, order: _Numbers, threshold: float, most: int, plus_one: bool) -> int: ...
 def best_of_classes(
@@ -32,3 +30,6 @@ def gather(
     out_classes: _Floats,
     out_rows: NDArray[np.int32] | None = None,
 ) -> None: ...
+
+_Floats = NDArray[np.float32]
+_Numbers = NDArray[np.int64]

@@ -95,6 +95,9 @@ cdef Py_ssize_t keep(
     return count
 
 
+# pyi: def kept(
+# pyi:     boxes: _Floats, order: _Numbers, threshold: float, most: int, plus_one: bool
+# pyi: ) -> int: ...
 def kept(
     const float[:, ::1] boxes, int64_t[::1] order, float threshold, Py_ssize_t most, bint plus_one
 ):
@@ -216,6 +219,19 @@ cdef Py_ssize_t limited(
     return limit
 
 
+# pyi: def best_of_classes(
+# pyi:     scores: _Floats,
+# pyi:     boxes: _Floats,
+# pyi:     first_score: int,
+# pyi:     first_box: int,
+# pyi:     smallest: float,
+# pyi:     threshold: float,
+# pyi:     limit: int,
+# pyi:     plus_one: bool,
+# pyi:     found: _Numbers,
+# pyi:     counts: _Numbers,
+# pyi:     softly: tuple[bool, float, float] | None = None,
+# pyi: ) -> int: ...
 def best_of_classes(
     float[:, :] scores, const float[:, :] boxes, Py_ssize_t first_score, Py_ssize_t first_box,
     float smallest, float threshold, Py_ssize_t limit, bint plus_one, int64_t[:, ::1] found,
@@ -278,6 +294,19 @@ def best_of_classes(
     return total
 
 
+# pyi: def gather(
+# pyi:     scores: _Floats,
+# pyi:     boxes: _Floats,
+# pyi:     first_score: int,
+# pyi:     first_box: int,
+# pyi:     found: _Numbers,
+# pyi:     counts: _Numbers,
+# pyi:     first_class: int,
+# pyi:     out_scores: _Floats,
+# pyi:     out_boxes: _Floats,
+# pyi:     out_classes: _Floats,
+# pyi:     out_rows: NDArray[np.int32] | None = None,
+# pyi: ) -> None: ...
 def gather(
     const float[:, :] scores, const float[:, :] boxes, Py_ssize_t first_score, Py_ssize_t first_box,
     const int64_t[:, ::1] found, const int64_t[::1] counts, Py_ssize_t first_class,
@@ -300,3 +329,6 @@ def gather(
             if out_rows is not None:
                 out_rows[at] = row
             at += 1
+
+# pyi: _Floats = NDArray[np.float32]
+# pyi: _Numbers = NDArray[np.int64]

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
 import numpy as np
 from numpy.typing import NDArray
-
-_Floats = NDArray[np.float32]
 
 def transform_boxes(
     boxes: _Floats,
@@ -32,3 +31,5 @@ def propose(
     out_boxes: _Floats,
     out_scores: _Floats,
 ) -> int: ...
+
+_Floats = NDArray[np.float32]

@@ -119,10 +119,20 @@ cdef Py_ssize_t samples_of(float length, Py_ssize_t bins, Py_ssize_t ratio) noex
 
 
 def roi_align(
-    size_t x, size_t regions, size_t y, Py_ssize_t count, Py_ssize_t columns, Py_ssize_t channels,
-    Py_ssize_t height, Py_ssize_t width, Py_ssize_t pooled_h, Py_ssize_t pooled_w, float scale,
-    Py_ssize_t ratio, bint aligned,
-):
+    size_t x,
+    size_t regions,
+    size_t y,
+    Py_ssize_t count,
+    Py_ssize_t columns,
+    Py_ssize_t channels,
+    Py_ssize_t height,
+    Py_ssize_t width,
+    Py_ssize_t pooled_h,
+    Py_ssize_t pooled_w,
+    float scale,
+    Py_ssize_t ratio,
+    bint aligned,
+) -> None:
     """Set `y`, (count, channels, pooled_h, pooled_w), to the bins of `count` regions.
 
     x, regions, y: addresses of row-major float32. x: (N, channels, height, width). regions: (count,

@@ -14,8 +14,10 @@ from libc.string cimport memcpy
 from bridge.caffe2.operators.base.cloned cimport cloned_void
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
+# pyi: from torch import Tensor
 
-def relu(x, y, int64_t n):
+
+def relu(x: Tensor, y: Tensor, int64_t n) -> Tensor:
     """Set `y` to x where it is positive or NaN, else to 0; both have `n` elements."""
     cdef const float *source = floats_of(x, n)
     cdef float *target = floats_of(y, n)
@@ -44,19 +46,19 @@ cdef cloned_void or_scaled(
         dx[i] = dy[i] * (one if y[i] >= 0 else slope)
 
 
-def relu_gradient(dx, y, dy, int64_t n):
+def relu_gradient(dx: Tensor, y: Tensor, dy: Tensor, int64_t n) -> Tensor:
     """Set `dx` to dy where y is positive, else to 0; all have `n` elements."""
     where_positive(floats_of(dx, n), floats_of(y, n), floats_of(dy, n), n)
     return dx
 
 
-def leaky_relu_gradient(dx, y, dy, float slope, int64_t n):
+def leaky_relu_gradient(dx: Tensor, y: Tensor, dy: Tensor, float slope, int64_t n) -> Tensor:
     """Set `dx` to dy where y is not negative, else to slope * dy; all have `n` elements."""
     or_scaled(floats_of(dx, n), floats_of(y, n), floats_of(dy, n), slope, n)
     return dx
 
 
-def weighted_sum(y, list xs, list weights, int64_t n):
+def weighted_sum(y: Tensor, list xs: list[Tensor], list weights: list[Tensor], int64_t n) -> Tensor:
     """Set `y` to the sum of `xs`, of `n` elements each, times the `weights`, of one each.
 
     It may be the first of `xs`.
@@ -79,7 +81,7 @@ def weighted_sum(y, list xs, list weights, int64_t n):
     return y
 
 
-def add(a, b, y, int64_t n):
+def add(a: Tensor, b: Tensor, y: Tensor, int64_t n) -> Tensor:
     """Set `y` to a + b; all have `n` elements."""
     cdef const float *left = floats_of(a, n)
     cdef const float *right = floats_of(b, n)
@@ -90,7 +92,7 @@ def add(a, b, y, int64_t n):
     return y
 
 
-def subtract(a, b, y, int64_t n):
+def subtract(a: Tensor, b: Tensor, y: Tensor, int64_t n) -> Tensor:
     """Set `y` to a - b; all have `n` elements."""
     cdef const float *left = floats_of(a, n)
     cdef const float *right = floats_of(b, n)
@@ -101,7 +103,7 @@ def subtract(a, b, y, int64_t n):
     return y
 
 
-def multiply(a, b, y, int64_t n):
+def multiply(a: Tensor, b: Tensor, y: Tensor, int64_t n) -> Tensor:
     """Set `y` to a * b; all have `n` elements."""
     cdef const float *left = floats_of(a, n)
     cdef const float *right = floats_of(b, n)
@@ -112,7 +114,9 @@ def multiply(a, b, y, int64_t n):
     return y
 
 
-def add_per_channel(x, b, y, int64_t images, int64_t channels, int64_t area):
+def add_per_channel(
+    x: Tensor, b: Tensor, y: Tensor, int64_t images, int64_t channels, int64_t area
+) -> Tensor:
     """Set `y` to x + b; x, y: (images, channels, area), b: (channels)."""
     cdef const float *source = floats_of(x, images * channels * area)
     cdef const float *values = floats_of(b, channels)
@@ -129,7 +133,9 @@ def add_per_channel(x, b, y, int64_t images, int64_t channels, int64_t area):
     return y
 
 
-def multiply_per_channel(x, b, y, int64_t images, int64_t channels, int64_t area):
+def multiply_per_channel(
+    x: Tensor, b: Tensor, y: Tensor, int64_t images, int64_t channels, int64_t area
+) -> Tensor:
     """Set `y` to x * b; x, y: (images, channels, area), b: (channels)."""
     cdef const float *source = floats_of(x, images * channels * area)
     cdef const float *values = floats_of(b, channels)
@@ -146,7 +152,7 @@ def multiply_per_channel(x, b, y, int64_t images, int64_t channels, int64_t area
     return y
 
 
-def join(y, list xs, int64_t rows, list widths):
+def join(y: Tensor, list xs: list[Tensor], int64_t rows, list widths: list[int]) -> Tensor:
     """Set `y` to the rows of `xs` beside each other, and return it.
 
     An x has `rows` rows of its width in elements.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-_Dimension = tuple[int, int, int, int, int]
+# Written by tools/make_stubs.py; do not edit.
 
 def max_pool(x: int, y: int, planes: int, height: _Dimension, width: _Dimension) -> None: ...
 def max_pool_gradient(
@@ -8,3 +8,5 @@ def max_pool_gradient(
 def average_pool(
     x: int, y: int, planes: int, height: _Dimension, width: _Dimension, whole: bool
 ) -> None: ...
+
+_Dimension = tuple[int, int, int, int, int]

@@ -217,7 +217,7 @@ cdef void along(object sizes, Window *w) except *:
     w.size, w.out, w.kernel, w.stride, w.head = sizes
 
 
-def max_pool(size_t x, size_t y, Py_ssize_t planes, height, width):
+def max_pool(size_t x, size_t y, Py_ssize_t planes, height: _Dimension, width: _Dimension) -> None:
     """Set `y` to the maxima of the windows of `x`.
 
     x, y: addresses of `planes` images, row-major float32; for (N, C, H, W) N * C of them.
@@ -249,8 +249,14 @@ def max_pool(size_t x, size_t y, Py_ssize_t planes, height, width):
 
 
 def max_pool_gradient(
-    size_t x, size_t y, size_t dy, size_t dx, Py_ssize_t planes, height, width
-):
+    size_t x,
+    size_t y,
+    size_t dy,
+    size_t dx,
+    Py_ssize_t planes,
+    height: _Dimension,
+    width: _Dimension,
+) -> None:
     """Set `dx` to the sums of `dy` over the windows whose maximum, in `y`, an element equals.
 
     x, dx and y, dy: addresses of images and of results, as of `max_pool`.
@@ -268,7 +274,9 @@ def max_pool_gradient(
                 <const float *>dy + i * out, <float *>dx + i * area, &h, &w)
 
 
-def average_pool(size_t x, size_t y, Py_ssize_t planes, height, width, bint whole):
+def average_pool(
+    size_t x, size_t y, Py_ssize_t planes, height: _Dimension, width: _Dimension, bint whole
+) -> None:
     """Set `y` to the means of the windows of `x`; see `max_pool`.
 
     whole: the sum is divided by the size of the kernel, otherwise by how much of the window is
@@ -299,3 +307,5 @@ def average_pool(size_t x, size_t y, Py_ssize_t planes, height, width, bint whol
                 <const float *>x + i * area, <float *>y + i * h.out * w.out, &h, &w, row, shares,
                 whole)
         free(row)
+
+# pyi: _Dimension = tuple[int, int, int, int, int]

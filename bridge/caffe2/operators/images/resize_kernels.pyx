@@ -66,10 +66,17 @@ cdef void resize_planes(
 
 
 def resize_nearest(
-    size_t x, size_t y, Py_ssize_t itemsize, Py_ssize_t planes, Py_ssize_t height,
-    Py_ssize_t width, Py_ssize_t to_height, Py_ssize_t to_width, float height_scale,
+    size_t x,
+    size_t y,
+    Py_ssize_t itemsize,
+    Py_ssize_t planes,
+    Py_ssize_t height,
+    Py_ssize_t width,
+    Py_ssize_t to_height,
+    Py_ssize_t to_width,
+    float height_scale,
     float width_scale,
-):
+) -> None:
     """Set each element of `y` to that of `x` at its index over the scale, rounded down.
 
     x, y: addresses of (planes, height, width) and (planes, to_height, to_width), elements of

@@ -34,11 +34,20 @@ cdef void over_power(const float *x, const float *base, Py_ssize_t n, float *y) 
         root = sqrtf(base[i])
         y[i] = x[i] / (root * sqrtf(root))
 
+# pyi: from torch import Tensor
+
 
 def local_response(
-    size_t x, size_t y, size_t base, Py_ssize_t images, Py_ssize_t channels, Py_ssize_t area,
-    Py_ssize_t size, float factor, float bias,
-):
+    size_t x,
+    size_t y,
+    size_t base,
+    Py_ssize_t images,
+    Py_ssize_t channels,
+    Py_ssize_t area,
+    Py_ssize_t size,
+    float factor,
+    float bias,
+) -> None:
     """Set `base` to bias + factor * the sum of the squares of the `size` nearest channels.
 
     And `y`, unless it is 0, to x / base^0.75, the power that LRN mostly has.
@@ -80,8 +89,8 @@ cdef void add_moments(
 
 
 def moments(
-    size_t x, size_t mean, size_t variance, Py_ssize_t images, Py_ssize_t channels, Py_ssize_t area,
-):
+    size_t x, size_t mean, size_t variance, Py_ssize_t images, Py_ssize_t channels, Py_ssize_t area
+) -> None:
     """Set `mean` and `variance` to those of each channel, over the images; divided by the number.
 
     x: address of (images, channels, area), none of them 0; mean, variance: of (channels).
@@ -117,9 +126,17 @@ def moments(
 
 
 def normalize(
-    x, y, scale, bias, mean, variance, float epsilon,
-    int64_t images, int64_t channels, int64_t area,
-):
+    x: Tensor,
+    y: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    float epsilon,
+    int64_t images,
+    int64_t channels,
+    int64_t area,
+) -> Tensor:
     """Set `y` to scale * (x - mean) / sqrt(variance + epsilon) + bias, and return it.
 
     x, y: torch tensors (images, channels, area), which may be the same; the others: (channels).

@@ -11,8 +11,10 @@ from libc.stdint cimport int64_t
 
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
+# pyi: from torch import Tensor
 
-def half_square(z, x, y, int64_t rows, int64_t width):
+
+def half_square(z: Tensor, x: Tensor, y: Tensor, int64_t rows, int64_t width) -> Tensor:
     """Set each z to half the sum of (x - y)^2 of a row."""
     cdef float *target = floats_of(z, rows)
     cdef const float *a = floats_of(x, rows * width)
@@ -28,7 +30,9 @@ def half_square(z, x, y, int64_t rows, int64_t width):
     return z
 
 
-def half_square_gradient(dx, dy, x, y, dz, int64_t rows, int64_t width):
+def half_square_gradient(
+    dx: Tensor, dy: Tensor, x: Tensor, y: Tensor, dz: Tensor, int64_t rows, int64_t width
+) -> Tensor:
     """Set dx to (x - y) dz, row by row, and dy to -dx."""
     cdef float *left = floats_of(dx, rows * width)
     cdef float *right = floats_of(dy, rows * width)
@@ -43,7 +47,7 @@ def half_square_gradient(dx, dy, x, y, dz, int64_t rows, int64_t width):
     return dx
 
 
-def mean(y, x, int64_t n):
+def mean(y: Tensor, x: Tensor, int64_t n) -> Tensor:
     """Set the one element of `y` to the mean of `n` elements, at least one."""
     cdef float *target = floats_of(y, 1)
     cdef const float *source = floats_of(x, n)
@@ -55,7 +59,7 @@ def mean(y, x, int64_t n):
     return y
 
 
-def spread(y, x, int64_t n):
+def spread(y: Tensor, x: Tensor, int64_t n) -> Tensor:
     """Set the `n` elements of `y` to an `n`-th of the one of `x`."""
     cdef float *target = floats_of(y, n)
     cdef float share = floats_of(x, 1)[0] / <float>n

@@ -32,10 +32,12 @@ cdef void add_products(
             y[j] += a * more[j]
         k += 1
 
+# pyi: from torch import Tensor
+
 
 def fully_connected(
-    x, w, b, y, int64_t rows, int64_t depth, int64_t columns,
-):
+    x: Tensor, w: Tensor, b: Tensor, y: Tensor, int64_t rows, int64_t depth, int64_t columns
+) -> Tensor:
     """Set `y`, (rows, columns), to x times the transposed w, plus b, and return it.
 
     Row-major float32 torch tensors on the CPU: x: (rows, depth), w: (columns, depth), b: (columns);

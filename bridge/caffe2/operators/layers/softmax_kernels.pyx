@@ -9,7 +9,7 @@ most; longer rows are for torch.
 from libc.math cimport expf
 
 
-def softmax(size_t x, size_t y, Py_ssize_t rows, Py_ssize_t columns):
+def softmax(size_t x, size_t y, Py_ssize_t rows, Py_ssize_t columns) -> None:
     """Set the rows of `y` to exp(x) over its sum.
 
     x, y: addresses of (rows, columns), row-major float32, which may be the same. Not checked.
@@ -34,7 +34,7 @@ def softmax(size_t x, size_t y, Py_ssize_t rows, Py_ssize_t columns):
             target += columns
 
 
-def softmax_gradient(size_t y, size_t dy, size_t dx, Py_ssize_t rows, Py_ssize_t columns):
+def softmax_gradient(size_t y, size_t dy, size_t dx, Py_ssize_t rows, Py_ssize_t columns) -> None:
     """Set the rows of `dx` to y times (dy - the sum of y * dy of the row).
 
     y, dy, dx: addresses of (rows, columns), row-major float32; dx may be one of the others.

@@ -31,11 +31,20 @@ cdef int check(const void *indices, bint wide, int64_t n, int64_t first, int64_t
                 condition="0 <= idx && idx < indexing_axis_dim")
     return 0
 
+# pyi: from torch import Tensor
+
 
 def take(
-    y, data, indices, int64_t n, int64_t rows, int64_t width, int64_t itemsize, bint wide,
+    y: Tensor,
+    data: Tensor,
+    indices: Tensor,
+    int64_t n,
+    int64_t rows,
+    int64_t width,
+    int64_t itemsize,
+    bint wide,
     bint wraps,
-):
+) -> Tensor:
     """Set `y` to the rows of `data` at `n` indices; with `wraps` -1 is the last row."""
     cdef char *target = <char *>floats_of(y, n * width)
     cdef const char *source = <const char *>floats_of(data, rows * width)
@@ -53,8 +62,15 @@ def take(
 
 
 def assign(
-    y, slices, indices, int64_t n, int64_t rows, int64_t width, int64_t itemsize, bint wide,
-):
+    y: Tensor,
+    slices: Tensor,
+    indices: Tensor,
+    int64_t n,
+    int64_t rows,
+    int64_t width,
+    int64_t itemsize,
+    bint wide,
+) -> Tensor:
     """Set the rows of `y` at `n` indices to `slices`, one after another."""
     cdef char *target = <char *>floats_of(y, rows * width)
     cdef const char *source = <const char *>floats_of(slices, n * width)
@@ -68,7 +84,7 @@ def assign(
     return y
 
 
-def one_hot(y, indices, int64_t n, int64_t size):
+def one_hot(y: Tensor, indices: Tensor, int64_t n, int64_t size) -> Tensor:
     """Set `y`, `n` rows of `size` float32, to 1 at the indices, int64, and to 0 elsewhere."""
     cdef float *target = floats_of(y, n * size)
     cdef const int64_t *places = <const int64_t *>floats_of(indices, n)
@@ -82,7 +98,7 @@ def one_hot(y, indices, int64_t n, int64_t size):
     return y
 
 
-def repeat(y, x, int64_t rows, int64_t width):
+def repeat(y: Tensor, x: Tensor, int64_t rows, int64_t width) -> Tensor:
     """Set each of the rows of `y` to `x`, float32."""
     cdef float *target = floats_of(y, rows * width)
     cdef const float *source = floats_of(x, width)
@@ -93,7 +109,7 @@ def repeat(y, x, int64_t rows, int64_t width):
     return y
 
 
-def sum_rows(y, x, int64_t rows, int64_t width):
+def sum_rows(y: Tensor, x: Tensor, int64_t rows, int64_t width) -> Tensor:
     """Set `y` to the sum of the rows of `x`, float32."""
     cdef float *target = floats_of(y, width)
     cdef const float *source = floats_of(x, rows * width)
@@ -108,8 +124,16 @@ def sum_rows(y, x, int64_t rows, int64_t width):
 
 
 def add_weighted(
-    y, weight, indices, list xs, list weights, int64_t n, int64_t rows, int64_t width, bint wide,
-):
+    y: Tensor,
+    weight: Tensor,
+    indices: Tensor,
+    list xs: list[Tensor],
+    list weights: list[Tensor],
+    int64_t n,
+    int64_t rows,
+    int64_t width,
+    bint wide,
+) -> Tensor:
     """Scale rows of `y` by `weight`, then add those of each x times its weight; float32.
 
     The rows are those at `n` indices; one that occurs twice is scaled and added to twice.

@@ -68,7 +68,7 @@ cdef cloned_void rows_to_floats(
         target += width
 
 
-def to_bytes(size_t x, Py_ssize_t rows, Py_ssize_t width, size_t y):
+def to_bytes(size_t x, Py_ssize_t rows, Py_ssize_t width, size_t y) -> None:
     """Set `y` (rows, width + 8) to the bytes of `x` (rows, width), scales and biases.
 
     `width` is not 0.
@@ -77,7 +77,7 @@ def to_bytes(size_t x, Py_ssize_t rows, Py_ssize_t width, size_t y):
         rows_to_bytes(<const float *>x, rows, width, <uint8_t *>y)
 
 
-def to_floats(size_t x, Py_ssize_t rows, Py_ssize_t width, size_t y):
+def to_floats(size_t x, Py_ssize_t rows, Py_ssize_t width, size_t y) -> None:
     """Set `y` (rows, width) to byte * scale + bias of the rows of `x` (rows, width + 8)."""
     with nogil:
         rows_to_floats(<const uint8_t *>x, rows, width, <float *>y)

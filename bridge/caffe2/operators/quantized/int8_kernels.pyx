@@ -9,9 +9,14 @@ from libc.stdint cimport int64_t, uint8_t
 
 
 def rescale(
-    size_t sums, Py_ssize_t n, int64_t multiplier, int shift, int64_t zero_point, int64_t lowest,
+    size_t sums,
+    Py_ssize_t n,
+    int64_t multiplier,
+    int shift,
+    int64_t zero_point,
+    int64_t lowest,
     size_t y,
-):
+) -> None:
     """Set `y` to int64 sums times multiplier / 2**(31 + shift), rounded, as bytes.
 
     The product is rounded first, then the bits that are shifted out, halves away from zero.

@@ -46,10 +46,20 @@ cdef inline float piece_of(
         low = pieces - 1
     return slopes[low] * inside + intercepts[low]
 
+# pyi: from torch import Tensor
+
 
 def linear_pieces(
-    y, x, bounds, slopes, intercepts, int64_t rows, int64_t columns, int64_t pieces, bint binary,
-):
+    y: Tensor,
+    x: Tensor,
+    bounds: list[float] | Tensor,
+    slopes: list[float] | Tensor,
+    intercepts: list[float] | Tensor,
+    int64_t rows,
+    int64_t columns,
+    int64_t pieces,
+    bint binary,
+) -> Tensor:
     """Set `y` to slope * x + intercept of the piece that x is in, and return it.
 
     x, y: (rows, columns), row-major. The others, lists or tensors: of each column, one after

@@ -77,9 +77,15 @@ cdef void of_row(
 
 
 def top_k(
-    size_t x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t k, size_t values,
-    size_t places, size_t flat,
-):
+    size_t x,
+    Py_ssize_t outer,
+    Py_ssize_t n,
+    Py_ssize_t inner,
+    Py_ssize_t k,
+    size_t values,
+    size_t places,
+    size_t flat,
+) -> None:
     """Set `values` to the `k` largest elements, `places` to where they are, `flat` to that in `x`.
 
     x: (outer, n, inner). values: (outer, k, inner). places, flat: the same, of int64; flat may be

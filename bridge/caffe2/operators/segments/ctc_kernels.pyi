@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import disjoint_base

@@ -18,6 +18,7 @@ cdef inline float odds_of(dict odds, tuple prefix) except? -1:
     return 0 if found is None else <float>found
 
 
+# pyi: @disjoint_base
 cdef class Search:
     """The prefixes of one sequence with their odds of ending in a blank (label 0), or a label.
 
@@ -25,6 +26,7 @@ cdef class Search:
     most that are ignored, unless all are.
     """
 
+    # pyi: ranked: list[tuple[int, ...]]
     cdef Py_ssize_t width
     cdef float threshold
     cdef dict blank
@@ -32,7 +34,7 @@ cdef class Search:
     cdef list beam
     cdef readonly list ranked
 
-    def __init__(self, Py_ssize_t width, float threshold):
+    def __init__(self, Py_ssize_t width, float threshold) -> None:
         self.width = width
         self.threshold = threshold
         self.blank = {(): 1.0}
@@ -40,6 +42,7 @@ cdef class Search:
         self.beam = [()]
         self.ranked = []
 
+    # pyi: def step(self, given: NDArray[np.float32]) -> None: ...
     def step(self, const float[:] given):
         """Extend the prefixes by the label probabilities of one time step."""
         cdef dict blank = self.blank, label = self.label, total
@@ -84,6 +87,6 @@ cdef class Search:
                 add(self.label, longer, given[c] * odds_of(label, longer))
         return 0
 
-    def odds(self, tuple prefix):
+    def odds(self, tuple prefix: tuple[int, ...]) -> float:
         """Return the odds of a prefix."""
         return <double>odds_of(self.blank, prefix) + <double>odds_of(self.label, prefix)

@@ -23,8 +23,10 @@ cdef inline int64_t id_at(const void *ids, bint wide, int64_t i) noexcept nogil:
 cdef list all_ids(const void *ids, bint wide, int64_t n):
     return [id_at(ids, wide, i) for i in range(n)]
 
+# pyi: from torch import Tensor
 
-def sum_of_lengths(lengths, int64_t segments):
+
+def sum_of_lengths(lengths: Tensor, int64_t segments) -> int:
     """Return the sum of the lengths. Raises EnforceNotMet: one is negative."""
     cdef const int32_t *counts = <const int32_t *>floats_of(lengths, segments)
     cdef int64_t total = 0, s
@@ -46,7 +48,7 @@ cdef const int32_t* lengths_of(object lengths, int64_t segments, int64_t n) exce
     return <const int32_t *>floats_of(lengths, segments)
 
 
-def ids_by_lengths(y, lengths, int64_t segments, int64_t n):
+def ids_by_lengths(y: Tensor, lengths: Tensor, int64_t segments, int64_t n) -> Tensor:
     """Set `y`, int32, to the segment of each of `n` rows: [2, 0, 1] -> [0, 0, 2]."""
     cdef int32_t *target = <int32_t *>floats_of(y, n)
     cdef const int32_t *counts = lengths_of(lengths, segments, n)
@@ -58,7 +60,7 @@ def ids_by_lengths(y, lengths, int64_t segments, int64_t n):
     return y
 
 
-def places_by_lengths(y, lengths, int64_t segments, int64_t n):
+def places_by_lengths(y: Tensor, lengths: Tensor, int64_t segments, int64_t n) -> Tensor:
     """Set `y`, int32, to the place of each of `n` rows in its segment: [2, 0, 1] -> [0, 1, 0]."""
     cdef int32_t *target = <int32_t *>floats_of(y, n)
     cdef const int32_t *counts = lengths_of(lengths, segments, n)
@@ -71,7 +73,7 @@ def places_by_lengths(y, lengths, int64_t segments, int64_t n):
     return y
 
 
-def last_id(ids, int64_t n, bint wide):
+def last_id(ids: Tensor, int64_t n, bint wide) -> int:
     """Return the last of `n` sorted ids, -1 if there is none.
 
     Raises EnforceNotMet: they are not sorted, or the first one is negative.
@@ -87,7 +89,7 @@ def last_id(ids, int64_t n, bint wide):
     return last if n else -1
 
 
-def last_id_without_gaps(ids, int64_t n):
+def last_id_without_gaps(ids: Tensor, int64_t n) -> int:
     """Return the last of `n` ids, int32, which are 0, 1, 2, ..., each at least once; or -1.
 
     Raises EnforceNotMet: they are not.
@@ -106,7 +108,7 @@ def last_id_without_gaps(ids, int64_t n):
     return last if n else -1
 
 
-def counts_of_ids(y, ids, int64_t n, int64_t segments, bint wide):
+def counts_of_ids(y: Tensor, ids: Tensor, int64_t n, int64_t segments, bint wide) -> Tensor:
     """Set `y`, int32, to how often each of the sorted ids occurs."""
     cdef int32_t *target = <int32_t *>floats_of(y, segments)
     cdef const void *given = <const void *>floats_of(ids, n)
@@ -135,7 +137,9 @@ cdef cloned_void add_row(float *target, const float *source, int64_t n) noexcept
         target[i] += source[i]
 
 
-def sums_by_ids(y, data, ids, int64_t n, int64_t width, int64_t segments):
+def sums_by_ids(
+    y: Tensor, data: Tensor, ids: Tensor, int64_t n, int64_t width, int64_t segments
+) -> Tensor:
     """Set `y` (segments, width) to the sums of the rows of `data` (n, width) by their ids, int32.
 
     Rows are added in their order.
@@ -159,7 +163,9 @@ cdef cloned_void raise_row(float *target, const float *source, int64_t n) noexce
         target[i] = source[i] if source[i] > target[i] else target[i]
 
 
-def greatest_by_lengths(y, data, lengths, int64_t n, int64_t width, int64_t segments):
+def greatest_by_lengths(
+    y: Tensor, data: Tensor, lengths: Tensor, int64_t n, int64_t width, int64_t segments
+) -> Tensor:
     """Set `y` (segments, width) to the greatest elements of the rows of segments, 0 for no rows."""
     cdef float *target = floats_of(y, segments * width)
     cdef const float *source = floats_of(data, n * width)

@@ -27,14 +27,16 @@ cdef const int32_t* labels_of(object labels, int64_t n, int64_t d) except? NULL:
                 f"The operator requires that labels are from 0 to below {d}; got {given}.")
     return found
 
+# pyi: from torch import Tensor
 
-def check_labels(labels, int64_t n, int64_t d):
+
+def check_labels(labels: Tensor, int64_t n, int64_t d) -> Tensor:
     """Return `labels`. Raises EnforceNotMet: one of the `n` is not from 0 to below `d`."""
     labels_of(labels, n, d)
     return labels
 
 
-def accuracy(y, x, labels, int64_t n, int64_t d, int64_t top):
+def accuracy(y: Tensor, x: Tensor, labels: Tensor, int64_t n, int64_t d, int64_t top) -> Tensor:
     """Set `y` to the share of rows in which fewer than `top` elements rank before the label's.
 
     Of equal elements the earlier ranks first.
@@ -57,7 +59,9 @@ def accuracy(y, x, labels, int64_t n, int64_t d, int64_t top):
     return y
 
 
-def label_cross_entropy(y, x, labels, int64_t n, int64_t d, float least):
+def label_cross_entropy(
+    y: Tensor, x: Tensor, labels: Tensor, int64_t n, int64_t d, float least
+) -> Tensor:
     """Set `y` to the negative logarithm of each row's element at its label, at least `least`."""
     cdef float *target = floats_of(y, n)
     cdef const float *source = floats_of(x, n * d)
@@ -86,8 +90,15 @@ cdef float factor_of(
 
 
 def softmax_loss(
-    loss, logs, labels, weights, int64_t n, int64_t d, float scale, bint average_by_batch_size
-):
+    loss: Tensor,
+    logs: Tensor,
+    labels: Tensor,
+    weights: Tensor | None,
+    int64_t n,
+    int64_t d,
+    float scale,
+    bint average_by_batch_size,
+) -> Tensor:
     """Set `loss` to the negative mean of the logarithms of probabilities at the labels.
 
     weights: (n), or None.
@@ -105,8 +116,16 @@ def softmax_loss(
 
 
 def softmax_and_loss(
-    loss, p, x, labels, weights, int64_t n, int64_t d, float scale, bint average_by_batch_size
-):
+    loss: Tensor,
+    p: Tensor,
+    x: Tensor,
+    labels: Tensor,
+    weights: Tensor | None,
+    int64_t n,
+    int64_t d,
+    float scale,
+    bint average_by_batch_size,
+) -> Tensor:
     """Set `p` to the softmax of the rows of `x`, which are short, and `loss` as `softmax_loss`."""
     cdef float *target = floats_of(loss, 1)
     cdef const float *source = floats_of(x, n * d)
@@ -144,8 +163,16 @@ cdef cloned_void scale_row(
 
 
 def softmax_loss_gradient(
-    dx, p, labels, weights, dloss, int64_t n, int64_t d, float scale, bint average_by_batch_size,
-):
+    dx: Tensor,
+    p: Tensor,
+    labels: Tensor,
+    weights: Tensor | None,
+    dloss: Tensor,
+    int64_t n,
+    int64_t d,
+    float scale,
+    bint average_by_batch_size,
+) -> Tensor:
     """Set `dx` to (p - 1 at the label, p elsewhere) times the factor of the loss, and `dloss`."""
     cdef float *target = floats_of(dx, n * d)
     cdef const float *source = floats_of(p, n * d)

@@ -35,11 +35,23 @@ cdef double sum_of_squares(const float *g, int64_t n) noexcept nogil:
         total += <double>g[i] * g[i]
     return total
 
+# pyi: from torch import Tensor
+
 
 def momentum(
-    w, m, steps, indices, g, lr, int64_t n, int64_t rows, int64_t width, bint wide,
-    float weight, bint nesterov,
-):
+    w: Tensor,
+    m: Tensor,
+    steps: Tensor,
+    indices: Tensor,
+    g: Tensor,
+    lr: Tensor,
+    int64_t n,
+    int64_t rows,
+    int64_t width,
+    bint wide,
+    float weight,
+    bint nesterov,
+) -> Tensor:
     """Add to the momentum `m`, take the steps from `w`, and set `steps` to them."""
     cdef float *params = floats_of(w, rows * width)
     cdef float *moments = floats_of(m, rows * width)
@@ -61,9 +73,19 @@ def momentum(
 
 
 def adadelta(
-    w, h, d, indices, g, lr, int64_t n, int64_t rows, int64_t width, bint wide,
-    double epsilon, double decay,
-):
+    w: Tensor,
+    h: Tensor,
+    d: Tensor,
+    indices: Tensor,
+    g: Tensor,
+    lr: Tensor,
+    int64_t n,
+    int64_t rows,
+    int64_t width,
+    bint wide,
+    double epsilon,
+    double decay,
+) -> Tensor:
     """Make steps of Adadelta: `h` has the squares of gradients, `d` those of steps."""
     cdef float *params = floats_of(w, rows * width)
     cdef float *squares = floats_of(h, rows * width)
@@ -85,9 +107,20 @@ def adadelta(
 
 
 def ftrl(
-    w, pairs, indices, g, alpha, int64_t n, int64_t rows, int64_t width, bint wide,
-    double inverse, double beta, double lambda1, double lambda2,
-):
+    w: Tensor,
+    pairs: Tensor,
+    indices: Tensor,
+    g: Tensor,
+    alpha: Tensor | None,
+    int64_t n,
+    int64_t rows,
+    int64_t width,
+    bint wide,
+    double inverse,
+    double beta,
+    double lambda1,
+    double lambda2,
+) -> Tensor:
     """Make steps of Ftrl: `pairs` has n and z in turn. `alpha`, if not None, is 1 / `inverse`."""
     cdef float *params = floats_of(w, rows * width)
     cdef float *both = floats_of(pairs, 2 * rows * width)
@@ -115,8 +148,17 @@ def ftrl(
 
 
 def wngrad(
-    w, b, indices, g, lr, int64_t n, int64_t rows, int64_t width, bint wide, double epsilon,
-):
+    w: Tensor,
+    b: Tensor,
+    indices: Tensor,
+    g: Tensor,
+    lr: Tensor,
+    int64_t n,
+    int64_t rows,
+    int64_t width,
+    bint wide,
+    double epsilon,
+) -> Tensor:
     """Make steps of WNGrad: `b`, one number, divides the rate and grows by the squares."""
     cdef float *params = floats_of(w, rows * width)
     cdef float *scale = floats_of(b, 1)
@@ -134,9 +176,19 @@ def wngrad(
 
 
 def storm(
-    w, m, total, indices, g, lr, int64_t n, int64_t rows, int64_t width, bint wide,
-    double weight, double beta,
-):
+    w: Tensor,
+    m: Tensor,
+    total: Tensor,
+    indices: Tensor,
+    g: Tensor,
+    lr: Tensor,
+    int64_t n,
+    int64_t rows,
+    int64_t width,
+    bint wide,
+    double weight,
+    double beta,
+) -> Tensor:
     """Make steps of STORM: `total`, one number, is the sum of the squares of gradients."""
     cdef float *params = floats_of(w, rows * width)
     cdef float *moments = floats_of(m, rows * width)
@@ -160,8 +212,15 @@ def storm(
 
 
 def count(
-    last, counts, indices, iteration, int64_t n, int64_t rows, bint wide, int64_t halflife,
-):
+    last: Tensor,
+    counts: Tensor,
+    indices: Tensor,
+    iteration: Tensor,
+    int64_t n,
+    int64_t rows,
+    bint wide,
+    int64_t halflife,
+) -> Tensor:
     """Set the `last` iteration of rows to `iteration`, and add to their decayed `counts`, doubles.
 
     Nothing is counted unless `halflife` is positive.

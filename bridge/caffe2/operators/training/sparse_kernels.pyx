@@ -129,11 +129,23 @@ cdef cloned_void adagrad_rows(
                 w + row * width, h + row * width, g, width, rate, epsilon, weight_decay)
         g += width
 
+# pyi: from torch import Tensor
+
 
 def adagrad(
-    param, moment, indices, grad, lr, int64_t n, int64_t rows, int64_t width, bint wide,
-    float epsilon, float weight_decay, bint by_row,
-):
+    param: Tensor,
+    moment: Tensor,
+    indices: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    int64_t n,
+    int64_t rows,
+    int64_t width,
+    bint wide,
+    float epsilon,
+    float weight_decay,
+    bint by_row,
+) -> Tensor:
     """Update `n` rows of parameters and moments.
 
     param: (rows, width). moment: the same, or with `by_row` (rows). indices: (n), int64 if `wide`,
@@ -150,9 +162,24 @@ def adagrad(
 
 
 def adam(
-    param, moment_1, moment_2, indices, grad, lr, iteration, steps, int64_t n, int64_t rows,
-    int64_t width, bint wide, float beta1, float beta2, float epsilon, scale, bint by_row,
-):
+    param: Tensor,
+    moment_1: Tensor,
+    moment_2: Tensor,
+    indices: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    iteration: Tensor,
+    steps: Tensor | None,
+    int64_t n,
+    int64_t rows,
+    int64_t width,
+    bint wide,
+    float beta1,
+    float beta2,
+    float epsilon,
+    scale: Callable[[int], tuple[float, bool]],
+    bint by_row,
+) -> Tensor:
     """Update `n` rows of parameters and moments.
 
     param, moment_1: (rows, width). moment_2: the same, or with `by_row` (rows). indices: (n), int64

@@ -15,11 +15,25 @@ from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
 from bridge.c10.errors import EnforceNotMet
 
+# pyi: from torch import Tensor
+
 
 def adam(
-    new_w, new_m, new_v, step, w, m, v, g, lr, iteration, int64_t n,
-    double beta1, double beta2, double epsilon,
-):
+    new_w: Tensor,
+    new_m: Tensor,
+    new_v: Tensor,
+    step: Tensor | None,
+    w: Tensor,
+    m: Tensor,
+    v: Tensor,
+    g: Tensor,
+    lr: Tensor,
+    iteration: Tensor,
+    int64_t n,
+    double beta1,
+    double beta2,
+    double epsilon,
+) -> Tensor:
     """Make a step of Adam; `step`, if not None, is set to the steps without the rate."""
     cdef float *params = floats_of(new_w, n)
     cdef float *first = floats_of(new_m, n)
@@ -47,8 +61,17 @@ def adam(
 
 
 def adagrad(
-    new_w, new_h, w, h, g, lr, int64_t n, double epsilon, double decay, double weight_decay,
-):
+    new_w: Tensor,
+    new_h: Tensor,
+    w: Tensor,
+    h: Tensor,
+    g: Tensor,
+    lr: Tensor,
+    int64_t n,
+    double epsilon,
+    double decay,
+    double weight_decay,
+) -> Tensor:
     """Make a step of Adagrad: `h` has the squares of gradients."""
     cdef float *params = floats_of(new_w, n)
     cdef float *squares = floats_of(new_h, n)
@@ -65,7 +88,16 @@ def adagrad(
     return new_w
 
 
-def wngrad(new_w, new_b, w, b, g, lr, int64_t n, double epsilon):
+def wngrad(
+    new_w: Tensor,
+    new_b: Tensor,
+    w: Tensor,
+    b: Tensor,
+    g: Tensor,
+    lr: Tensor,
+    int64_t n,
+    double epsilon,
+) -> Tensor:
     """Make a step of WNGrad: `b`, one number, divides the rate and grows by the squares."""
     cdef float *params = floats_of(new_w, n)
     cdef const float *old_w = floats_of(w, n)
@@ -81,8 +113,17 @@ def wngrad(new_w, new_b, w, b, g, lr, int64_t n, double epsilon):
 
 
 def momentum(
-    step, new_m, new_w, g, m, lr, w, int64_t n, float weight, bint nesterov,
-):
+    step: Tensor,
+    new_m: Tensor,
+    new_w: Tensor,
+    g: Tensor,
+    m: Tensor,
+    lr: Tensor,
+    w: Tensor,
+    int64_t n,
+    float weight,
+    bint nesterov,
+) -> Tensor:
     """Set `step` and `new_m` to the step and the momentum, and `new_w` to w - step."""
     cdef float *taken = floats_of(step, n)
     cdef float *moments = floats_of(new_m, n)
@@ -104,8 +145,18 @@ def momentum(
 
 
 def adadelta(
-    new_w, new_h, new_d, w, h, d, g, lr, int64_t n, double epsilon, double decay,
-):
+    new_w: Tensor,
+    new_h: Tensor,
+    new_d: Tensor,
+    w: Tensor,
+    h: Tensor,
+    d: Tensor,
+    g: Tensor,
+    lr: Tensor,
+    int64_t n,
+    double epsilon,
+    double decay,
+) -> Tensor:
     """Make a step of Adadelta: `h` has the squares of gradients, `d` those of steps."""
     cdef float *params = floats_of(new_w, n)
     cdef float *squares = floats_of(new_h, n)
@@ -127,8 +178,18 @@ def adadelta(
 
 
 def storm(
-    new_w, new_m, new_total, w, m, total, g, lr, int64_t n, double weight, double beta,
-):
+    new_w: Tensor,
+    new_m: Tensor,
+    new_total: Tensor,
+    w: Tensor,
+    m: Tensor,
+    total: Tensor,
+    g: Tensor,
+    lr: Tensor,
+    int64_t n,
+    double weight,
+    double beta,
+) -> Tensor:
     """Make a step of STORM: `total`, one number, is the sum of the squares of gradients."""
     cdef float *params = floats_of(new_w, n)
     cdef float *moments = floats_of(new_m, n)
@@ -150,8 +211,18 @@ def storm(
 
 
 def rms_prop(
-    step, new_h, new_m, g, h, m, lr, int64_t n, double decay, double momentum, double epsilon,
-):
+    step: Tensor,
+    new_h: Tensor,
+    new_m: Tensor,
+    g: Tensor,
+    h: Tensor,
+    m: Tensor,
+    lr: Tensor,
+    int64_t n,
+    double decay,
+    double momentum,
+    double epsilon,
+) -> Tensor:
     """Set `step` and `new_m` to the steps of RMSProp; `h` has the mean squares of gradients."""
     cdef float *taken = floats_of(step, n)
     cdef float *squares = floats_of(new_h, n)
@@ -172,9 +243,18 @@ def rms_prop(
 
 
 def ftrl(
-    new_w, new_pairs, w, pairs, g, alpha, int64_t n,
-    double inverse, double beta, double lambda1, double lambda2,
-):
+    new_w: Tensor,
+    new_pairs: Tensor,
+    w: Tensor,
+    pairs: Tensor,
+    g: Tensor,
+    alpha: Tensor | None,
+    int64_t n,
+    double inverse,
+    double beta,
+    double lambda1,
+    double lambda2,
+) -> Tensor:
     """Make a step of Ftrl: `pairs` has n and z in turn. `alpha`, if not None, is 1 / `inverse`."""
     cdef float *params = floats_of(new_w, n)
     cdef float *both = floats_of(new_pairs, 2 * n)
@@ -202,9 +282,19 @@ def ftrl(
 
 
 def gftrl(
-    new_w, new_pairs, w, pairs, g, alpha, int64_t rows, int64_t width,
-    double inverse, double beta, double lambda1, double lambda2,
-):
+    new_w: Tensor,
+    new_pairs: Tensor,
+    w: Tensor,
+    pairs: Tensor,
+    g: Tensor,
+    alpha: Tensor | None,
+    int64_t rows,
+    int64_t width,
+    double inverse,
+    double beta,
+    double lambda1,
+    double lambda2,
+) -> Tensor:
     """Make a step of Ftrl whose groups are the columns of a matrix; the rest is as in `ftrl`."""
     cdef int64_t n = rows * width
     cdef float *params = floats_of(new_w, n)
@@ -239,9 +329,20 @@ cdef inline double averaged(double before, double value, double beta) noexcept n
 
 
 def yellow_fin(
-    new_w, list others, w, list olds, g, at, int64_t n, int64_t room, int64_t width,
-    double beta, double epsilon, bint nesterov, bint zero_debias,
-):
+    new_w: Tensor,
+    list others: list[Tensor],
+    w: Tensor,
+    list olds: list[Tensor],
+    g: Tensor,
+    at: Tensor,
+    int64_t n,
+    int64_t room,
+    int64_t width,
+    double beta,
+    double epsilon,
+    bint nesterov,
+    bint zero_debias,
+) -> Tensor:
     """Make a step of YellowFin. Raises EnforceNotMet: the iteration, in `at`, is not positive.
 
     others: new momentum, rate, its weight, window of `width` in `room` elements, averages of
@@ -309,7 +410,7 @@ def yellow_fin(
     return new_w
 
 
-def rate(y, iteration, int64_t n, policy):
+def rate(y: Tensor, iteration: Tensor, int64_t n, policy: Callable[[int], float]) -> Tensor:
     """Set the one element of `y` to the result of a function for the first of `n` integers."""
     cdef float *target = floats_of(y, 1)
     cdef const int64_t *at = <const int64_t *>floats_of(iteration, n)
@@ -317,7 +418,7 @@ def rate(y, iteration, int64_t n, policy):
     return y
 
 
-def count(y, int64_t largest):
+def count(y: Tensor, int64_t largest) -> bool:
     """Add one to the int64 in `y` and return True, unless it is negative or the largest."""
     cdef int64_t *at = <int64_t *>floats_of(y, 1)
     if at[0] < 0 or at[0] >= largest:

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write the stub beside each .pyx from the annotations that stand in it.
+
+    python tools/make_stubs.py          write them
+    python tools/make_stubs.py --check  exit with 1 if they differ from what it would write
+
+A function, method or property is part of the stub if its result is annotated. The C type of a
+parameter counts as its annotation. What Cython cannot say in code (overloads, attributes that are
+set in C, decorators of a class or another header for it) stands in comments ``# pyi: ...``, which
+become lines of the stub at their place. A module without any of these is for C only: no stub.
+Imports are found by the names that the annotations use: they are those of the .pyx, or in NAMES.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+HEADER = "# SPDX-License-Identifier: Apache-2.0\n# Written by tools/make_stubs.py; do not edit.\n"
+
+# Where names of annotations come from that the modules do not import themselves.
+NAMES = {
+    name: place
+    for place, names in {
+        "": "builtins cupy jax torch weakref",
+        "bridge.at.torch_methods": "TorchMethods",
+        "bridge.c10.array_ref": "ArrayRef",
+        "bridge.c10.attribute": "CallableAttribute",
+        "bridge.c10.device": "Device DeviceType",
+        "bridge.c10.options": "TensorOptions",
+        "bridge.c10.storage": "Storage",
+        "bridge.c10.type_meta": "TypeMeta",
+        "bridge.caffe2.blobs.blob": "Blob",
+        "bridge.caffe2.blobs.core": "BlobCore",
+        "bridge.caffe2.execution.blob_table": "BlobTable",
+        "bridge.caffe2.execution.operator": "Operator",
+        "bridge.caffe2.execution.operator_core": "DefinitionCore OperatorCore",
+        "bridge.see.contexts": "Audit NoCopy",
+        "bridge.see.explain": "Explanation Explanations",
+        "bridge.typing": (
+            "ArrayLike BufferLike Deleter DeviceLike Dims IndexLike Operand OptionsLike TensorLike "
+            "TypeLike"
+        ),
+        "collections.abc": "Callable Iterable Iterator Mapping Sequence",
+        "contextlib": "AbstractContextManager",
+        "numpy.typing": "NDArray",
+        "typing": "Any ClassVar Generic Literal NoReturn SupportsIndex TypeVar final overload",
+        # of typing itself in newer Pythons
+        "typing_extensions": "CapsuleType Never Self TypeIs disjoint_base",
+    }.items()
+    for name in names.split()
+}
+NAMES |= {"np": "numpy as np", "tf": "tensorflow as tf"}
+C_TYPES = {
+    **dict.fromkeys(("int", "long", "Py_ssize_t", "size_t", "uintptr_t"), "int"),
+    **{f"{sign}int{bits}_t": "int" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "bint": "bool",
+    "double": "float",
+    "float": "float",
+    "dict": "dict[Any, Any]",
+    "list": "list[Any]",
+    "set": "set[Any]",
+    "tuple": "tuple[Any, ...]",
+    "type": "type[Any]",
+}
+# Methods in slots of C, whose arguments have no names.
+_ARITHMETIC = "add sub mul matmul truediv floordiv mod divmod pow and or xor lshift rshift"
+SLOTS = {
+    *(f"__{prefix}{name}__" for name in _ARITHMETIC.split(" ") for prefix in ("", "r", "i")),
+    *(f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "get", "set", "contains")),
+    *(f"__{kind}{name}__" for name in ("item", "attr") for kind in ("get", "set", "del")),
+}
+# What Cython calls the methods of the buffer protocol, and Python.
+BUFFERS = {
+    "__getbuffer__": "__buffer__(self, flags: int, /) -> memoryview",
+    "__releasebuffer__": "__release_buffer__(self, buffer: memoryview, /) -> None",
+}
+DEF = re.compile(r"( *)def (\w+)\(")
+CLASS = re.compile(r"(cdef )?class (\w+)\s*(?:\(([^)]*)\))?\s*(?:\[[^\]]*\])?:")
+DECORATOR = re.compile(r" *@(property|staticmethod|classmethod|\w+\.setter)$")
+COMMENT = re.compile(r"( *)# pyi: ?(.*)$")
+AGAIN = re.compile(r"    (\w+) = (\w+)$")
+VALUE = re.compile(r"    (\w+ = (?:-?\d+|\"[^\"]*\"))$")
+IMPORT = re.compile(
+    r"^from[ ]+([\w.]+)[ ]+c?import[ ]+(?:\(([^)]*)\)|([^\n(#]+))|^import[ ]+([^\n#]+)", re.M
+)
+PARAMETER = re.compile(
+    r"(?:(?P<ctype>[A-Za-z_][\w.]*)(?:\[[^\]]*\])? +)?(?P<name>\*{0,2}\w+)"
+    r"(?P<none> (?:not|or) None)?(?: *: *(?P<note>[^=]+?))?(?: *= *(?P<default>.+))?"
+)
+
+
+def closing(text: str, start: int) -> int:
+    """Return the position of the bracket that closes the one at `start`."""
+    depth = 0
+    for match in re.compile(r"[\[({]|[\])}]|\"[^\"\n]*\"|'[^'\n]*'|#[^\n]*").finditer(text, start):
+        if match[0] in "[({":
+            depth += 1
+        elif match[0] in "])}":
+            depth -= 1
+            if depth == 0:
+                return match.start()
+    raise SystemExit(f"no bracket closes {text[start : start + 80]!r}")
+
+
+def parted(text: str) -> list[str]:
+    """Return what commas outside of brackets separate."""
+    parts, depth, start = [], 0, 0
+    for match in re.finditer(r"[\[({]|[\])}]|,|\"[^\"\n]*\"|'[^'\n]*'", text):
+        depth += (match[0] in "[({") - (match[0] in "])}")
+        if match[0] == "," and not depth:
+            parts.append(text[start : match.start()])
+            start = match.end()
+    return [part for part in (" ".join(one.split()) for one in [*parts, text[start:]]) if part]
+
+
+def parameter(text: str, first: bool) -> str:
+    """Return the text of a parameter of a stub; `first`: it may be ``self``."""
+    if text in ("/", "*") or (first and text.split()[-1] in ("self", "cls")):
+        return text.split()[-1]
+    match = PARAMETER.fullmatch(text)
+    if match is None:
+        raise SystemExit(f"{text!r} is not understood as a parameter")
+    note, default = match["note"], match["default"]
+    if note is None and match["ctype"] not in (None, "object"):
+        note = C_TYPES.get(match["ctype"], match["ctype"])
+        note += " | None" if default == "None" or match["none"] == " or None" else ""
+    if note is None:
+        note = "Any"
+    if default is None:
+        return f"{match['name']}: {note}"
+    try:
+        ast.literal_eval(default)
+    except (ValueError, SyntaxError):
+        default = "..."
+    return f"{match['name']}: {note} = {default}"
+
+
+class Stub:
+    """The lines of a stub, taken from the text of a .pyx."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.first = ""  # imports and type variables
+        self.body = ""  # outside of classes, and finished classes
+        self.header = ""  # of the current class
+        self.inside = ""  # the current class
+        self.wanted = False  # the header of the class is said in a comment
+        self.decorators: list[str] = []
+        self.above = ""  # comments that belong to the next class
+        self.is_c = True
+
+    def add(self, line: str) -> None:
+        """Add a line to the current class, or outside of one."""
+        if line.startswith(" "):
+            self.inside += line
+        else:
+            self.body += line
+
+    def end_class(self) -> None:
+        """Add the current class to the body, if anything of it is part of the stub."""
+        if self.inside:
+            self.body += f"\n{self.header}\n{self.inside}\n"
+        elif self.wanted:
+            self.body += f"\n{self.header} ...\n"
+        self.header = self.inside = ""
+        self.wanted = False
+
+    def function(self, match: re.Match[str], position: int) -> None:
+        """Add the function whose ``def`` matched, if its result is annotated."""
+        if match[2] in BUFFERS:
+            self.add(f"{match[1]}def {BUFFERS[match[2]]}: ...\n")
+            return
+        opening = position + match.end() - 1
+        end = closing(self.text, opening)
+        result = re.compile(r"\s*->\s*([^\n]+?)\s*:\s*(?:#.*)?(?=\n)").match(self.text, end + 1)
+        decorators, self.decorators = self.decorators, []
+        if result is None:
+            return
+        inner = re.sub(r"#[^\n]*", "", self.text[opening + 1 : end])
+        parameters = [
+            parameter(one, bool(match[1]) and not i and "@staticmethod" not in decorators)
+            for i, one in enumerate(parted(inner))
+        ]
+        if match[1] and self.is_c and match[2] in SLOTS:
+            parameters.append("/")
+        for one in decorators:
+            self.add(f"{match[1]}{one}\n")
+        self.add(f"{match[1]}def {match[2]}({', '.join(parameters)}) -> {result[1]}: ...\n")
+
+    def read(self) -> str:
+        """Return the stub without its imports."""
+        position = 0
+        for line in self.text.splitlines(keepends=True):
+            bare = line.rstrip("\n")
+            if comment := COMMENT.match(bare):
+                self.comment(comment)
+            elif start := CLASS.match(bare):
+                self.end_class()
+                self.is_c = bool(start[1])
+                bases = f"({start[3]})" if start[3] else ""
+                self.header = f"class {start[2]}{bases}:"
+                if self.above:
+                    self.header = self.above.rstrip("\n")
+                    if "class " not in self.header:
+                        self.header += f"\nclass {start[2]}{bases}:"
+                    self.wanted, self.above = True, ""
+            elif bare[:1].strip() and not bare.startswith(("#", "@", ")")):
+                self.end_class()
+            if DECORATOR.match(bare):
+                self.decorators.append(bare.strip())
+            elif start := DEF.match(bare):
+                if not start[1] or (len(start[1]) == 4 and self.header):
+                    self.function(start, position)
+                self.decorators = []
+            elif self.header and not self.is_c and (value := VALUE.match(bare)):
+                self.inside += f"    {value[1]}\n"
+            elif (again := AGAIN.match(bare)) and f"def {again[2]}(" in self.inside:
+                self.inside += f"    {bare.strip()}\n"
+            position += len(line)
+        self.end_class()
+        return self.first + self.body
+
+    def comment(self, match: re.Match[str]) -> None:
+        """Add a line that a comment holds; those above a class are its header."""
+        indent, line = match.groups()
+        if indent:
+            self.inside += f"    {line}\n"
+        elif re.match(r"class |@(?!overload)", line) and not line.endswith("..."):
+            self.above += f"{line}\n"
+        elif line.startswith(("from ", "import ")) or "TypeVar(" in line:
+            self.first += f"{line}\n"
+        else:
+            self.end_class()
+            self.body += f"{line}\n"
+
+
+def imported(text: str) -> dict[str, str]:
+    """Return the import statement for each name that a .pyx imports or cimports."""
+    found = {}
+    for module, many, few, whole in IMPORT.findall(text):
+        for one in parted(re.sub(r"#[^\n]*", "", many or few or whole)):
+            name = one.split(" as ")[-1].strip()
+            found[name] = f"from {module} import {one}" if module else f"import {one}"
+    return found
+
+
+def imports(body: str, text: str, path: Path) -> str:
+    """Return the import statements that the body of a stub needs."""
+    tree = ast.parse(body)
+    defined = {
+        name.id
+        for node in tree.body
+        if isinstance(node, (ast.Assign, ast.AnnAssign))
+        for name in ast.walk(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
+        if isinstance(name, ast.Name)
+    }
+    defined |= {one.name for one in tree.body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+    defined |= {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, (ast.ImportFrom, ast.Import))
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):  # one method under two names
+            again = {ast.unparse(one.value) for one in node.body if isinstance(one, ast.Assign)}
+            methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+            defined |= again & methods
+    used = {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    } - defined
+    known = imported(text)
+    statements = set()
+    for name in used:
+        if name in NAMES:
+            place = NAMES[name]
+            plain = " as " in place or not place
+            statements.add(f"import {place or name}" if plain else f"from {place} import {name}")
+        elif name in known:
+            statements.add(known[name])
+        elif not hasattr(builtins, name):
+            raise SystemExit(f"{path}: {name} is not imported; add it to NAMES of {__file__}")
+    return "".join(f"{one}\n" for one in sorted(statements))
+
+
+def stub_of(path: Path) -> str | None:
+    """Return the stub of a .pyx; None if it is for C only."""
+    text = path.read_text()
+    body = Stub(text).read()
+    if not body.strip():
+        return None
+    return f"{HEADER}{imports(body, text, path)}\n{body}"
+
+
+def formatted(stubs: dict[Path, str], folder: Path) -> dict[Path, str]:
+    """Return stubs as ruff writes them, with their imports sorted and first."""
+    for path, text in stubs.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    options = ["--quiet", "--no-cache", "--isolated", "--line-length=100"]
+    sort = ["--select=I", "--fix", "--config=lint.isort.known-first-party=['bridge']"]
+    for command in (["check", *sort], ["format"]):
+        subprocess.run([sys.executable, "-m", "ruff", *command, *options, folder], check=True)
+    return {path: (folder / path).read_text() for path in stubs}
+
+
+def main(arguments: list[str]) -> int:
+    """Write the stubs, or compare them; return the exit status."""
+    status = 0
+    sources = sorted((ROOT / "bridge").rglob("*.pyx"))
+    written = {path.with_suffix(".pyi").relative_to(ROOT): stub_of(path) for path in sources}
+    with tempfile.TemporaryDirectory() as folder:
+        stubs = formatted({path: text for path, text in written.items() if text}, Path(folder))
+    for path in written:
+        target = ROOT / path
+        if stubs.get(path) == (target.read_text() if target.exists() else None):
+            continue
+        if arguments:
+            print(f"{path} differs: run python tools/make_stubs.py")
+            status = 1
+        elif path in stubs:
+            target.write_text(stubs[path])
+        else:
+            target.unlink()
+    return status
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] not in ([], ["--check"]):
+        raise SystemExit(__doc__)
+    raise SystemExit(main(sys.argv[1:]))
