@@ -8,8 +8,16 @@ from libc.stdint cimport int64_t, uintptr_t
 
 cdef extern from *:
     """
+    #ifdef _WIN32               /* has no such advice: not tried */
+    #define MADV_NORMAL 0
+    #define MADV_DONTNEED 0
+    static CYTHON_INLINE int madvise(void *address, size_t nbytes, int advice) { return -1; }
+    static CYTHON_INLINE uintptr_t bridge_page(void) { return 4096; }
+    #else
     #include <sys/mman.h>
     #include <unistd.h>
+    static CYTHON_INLINE uintptr_t bridge_page(void) { return (uintptr_t)sysconf(_SC_PAGESIZE); }
+    #endif
     #ifndef MADV_HUGEPAGE       /* not on Linux */
     #define MADV_HUGEPAGE MADV_NORMAL
     #endif
@@ -18,7 +26,6 @@ cdef extern from *:
     #else
     #define BRIDGE_DONTNEED_ZEROES 0
     #endif
-    static CYTHON_INLINE uintptr_t bridge_page(void) { return (uintptr_t)sysconf(_SC_PAGESIZE); }
     """
     int madvise(void* address, size_t nbytes, int advice) nogil
     int MADV_DONTNEED

@@ -8,12 +8,28 @@ cdef extern from *:
     #define BRIDGE_HIGH 0x8080808080808080ULL
     #define BRIDGE_LOW7 0x7F7F7F7F7F7F7F7FULL
     #define BRIDGE_ONES 0x0101010101010101ULL
+    #if defined(_MSC_VER) && !defined(__clang__)    /* not tried */
+    #include <intrin.h>
+    static __inline int bridge_ctz(uint64_t word) {
+        unsigned long at;
+        _BitScanForward64(&at, word);
+        return (int)at;
+    }
+    static __inline int bridge_clz(uint64_t word) {
+        unsigned long at;
+        _BitScanReverse64(&at, word);
+        return 63 - (int)at;
+    }
+    #else
+    #define bridge_ctz __builtin_ctzll
+    #define bridge_clz __builtin_clzll
+    #endif
     """
     const uint64_t HIGH "BRIDGE_HIGH"   # the bit that is set where another byte follows
     const uint64_t LOW7 "BRIDGE_LOW7"   # the other bits
     const uint64_t ONES "BRIDGE_ONES"   # a product with it sums each byte and those below
-    int ctz "__builtin_ctzll"(uint64_t) nogil
-    int clz "__builtin_clzll"(uint64_t) nogil
+    int ctz "bridge_ctz"(uint64_t) nogil
+    int clz "bridge_clz"(uint64_t) nogil
 
 cdef enum:
     LONGEST = 10        # bytes of a varint of 64 bits
