@@ -34,7 +34,6 @@ class Shape(tuple):
     ((2, 3, 4), 24, 6, (3, 4, 5))
     """
 
-    # pyi: def __rmul__(self, times: SupportsIndex, /) -> Shape: ...
     __slots__ = ()
 
     def numel(self) -> int:
