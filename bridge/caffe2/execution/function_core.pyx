@@ -248,10 +248,12 @@ cdef class FunctionCore(TapedOperator):
         """
         cdef Seen seen = <Seen>tape.seen
         cdef Layout layout
-        cdef list tensors = [tensor_of(<BlobCore>blob) for blob in self._inputs]
+        cdef list tensors = []
         cdef Py_ssize_t o
-        if None in tensors:     # another thread has reset a blob
-            return None
+        for blob in self._inputs:
+            tensors.append(tensor_of(<BlobCore>blob))
+            if tensors[-1] is None:     # another thread has reset it
+                return None
         if layouts is None:
             return bound_tape(tape, tensors, seen.inputs, len(tensors))
         for o in range(len(self._outputs)):

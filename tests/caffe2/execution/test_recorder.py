@@ -77,6 +77,40 @@ def test_each_run_computes_the_same(
         workspace.FetchTorch("y").fill_(9.0)
 
 
+@pytest.mark.parametrize("way", ["net", "operator", "module"])
+def test_the_function_runs_twice_and_then_its_calls_are_played(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def counted(x: Tensor, *, out: Out = None) -> Tensor:
+        calls.append(out is not None)
+        return torch.add(x, 1, out=out)
+
+    name = f"Counted_{way}"
+    monkeypatch.setattr(counted, "__module__", "bridge.caffe2.operators.")  # or it is not recorded
+    caffe2.operator(name)(counted)
+    operator = core.CreateOperator(name, ["x"], ["y"])
+    net = core.Net("counted")
+    net.Proto().op.extend([operator])
+    workspace.FeedBlob("x", np.zeros(3, np.float32))
+    workspace.CreateNet(net)
+    module = caffe2.to_module(net, inputs=["x"], outputs=["y"])
+    for turn in range(5):
+        x = np.full(3, turn, np.float32)
+        workspace.FeedBlob("x", x)
+        if way == "module":
+            found = module(x).tolist()
+        else:
+            if way == "net":
+                workspace.RunNet(net)
+            else:
+                workspace.RunOperatorOnce(operator)
+            found = workspace.FetchBlob("y").tolist()
+        assert found == [turn + 1] * 3
+        assert calls == [False, True][: turn + 1]
+
+
 @pytest.mark.parametrize(
     ("function", "is_accepted"), [(kept, True), (written, True), (reads, False)]
 )
