@@ -26,6 +26,7 @@ value is ``from_arguments(arguments)``, computed once; `Arguments` is what it re
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -134,6 +135,8 @@ class Bound(BoundCore):
         self.across = across
         self.wants = declaration.filled
         self.function = declaration.function
+        if not declaration.is_built_in:
+            self.function = _counted(declaration, outputs)
         self.is_filled = not declaration.filled.keys().isdisjoint(
             ("RandomGenerator", "TargetDevice")
         )
@@ -149,10 +152,37 @@ class Bound(BoundCore):
         if not has_seed:  # torch's generator is drawn from at each call, recorded or not
             harmless.add("random")
         # Functions of users are called each time: they may do what nobody declared.
-        self.is_recorded = (
-            declaration.effects <= harmless
-            and declaration.function.__module__.startswith("bridge.caffe2.operators.")
-        )
+        self.is_recorded = declaration.effects <= harmless and declaration.is_built_in
+
+
+def _counted(declaration: Declaration, outputs: int) -> Callable[..., Any]:
+    """Return the function of a user for an operator with `outputs`, whose results are checked.
+
+    It raises EnforceNotMet for another number of results, or None among them. A few outputs that an
+    operator may do without, as in ``"1-2"``, may be returned always.
+    """
+    function = declaration.function
+    allowed = schema_of(declaration.name).outputs
+    few = 2**31 - 1 not in allowed
+
+    @functools.wraps(function)
+    def counted(*operands: Any, **arguments: Any) -> Any:
+        returned = function(*operands, **arguments)
+        if returned is None and not outputs:
+            return returned
+        several = returned if isinstance(returned, (tuple, list)) else (returned,)
+        n = len(several)
+        fits = n == outputs or (few and n > outputs and n in allowed)
+        if not fits or any(one is None for one in several):
+            kinds = ", ".join(type(one).__name__ for one in several)
+            raise EnforceNotMet(
+                f"The function returned {n} tensors ({kinds}), and the operator has {outputs} "
+                "outputs. Return a torch.Tensor, or a numpy.ndarray of bytes, for each of them.",
+                declaration.name,
+            )
+        return returned
+
+    return counted
 
 
 class _Argument:
@@ -288,6 +318,11 @@ class Declaration:
                 self._pairs(name, inplace),
             )
         )
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether the function is one of the bridge's own."""
+        return bool(self.function.__module__.startswith("bridge.caffe2.operators."))
 
     def _pairs(self, name: str, inplace: Any) -> str:
         """Return the pairs of an input and an output that may be one blob, as in a schema."""

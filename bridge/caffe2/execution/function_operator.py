@@ -53,7 +53,8 @@ def operator(
     inplace: pairs (input, output) that may be one blob, or their text, such as ``"0>0,1>0!"``,
     where ``!`` says that they must be. gradient: the gradient operators as a pattern, such as
     ``"ReluGradient o0 g0 > 0"`` (see `bridge.caffe2.gradients.patterns`), ``"none"`` for inputs
-    without gradients, or a function as `GradientRegistry.RegisterGradient` takes. types: the
+    without gradients, or a function as `GradientRegistry.RegisterGradient` takes; without it, what
+    is registered there, else torch's autograd computes the function once more. types: the
     element types of the inputs, float32 by default: a tuple for all of them (of several, all inputs
     have the same), None for any type, or a dict by the inputs' names, whose values may also name
     another input that has the same type; with its own name, the inputs of ``*xs`` have one type,
@@ -101,6 +102,11 @@ def operator(
             sized_by=sized_by,
             defaults=defaults,
         )
+        default = gradient
+        if gradient is None and not declaration.is_built_in:
+            from bridge.caffe2.execution.autograd_gradient import autograd_of
+
+            default = autograd_of(declaration)
         members = {
             "__doc__": function.__doc__,
             "__module__": function.__module__,
@@ -116,7 +122,7 @@ def operator(
             inputs=inputs_text,
             outputs=outputs_text,
             inplace=places,
-            gradient=gradient,
+            gradient=default,
         )(type(name, (FunctionOperator,), members))
         return function
 
@@ -183,7 +189,8 @@ class FunctionOperator(FunctionCore, Operator):
         if "Blank" in declaration.filled:
             arguments[declaration.filled["Blank"]] = -1
             items.append(b"")
-        results = self._checked_results(declaration.function(*operands, **arguments))
+        function = self._definition.checked.function
+        results = self._checked_results(function(*operands, **arguments))
         for o, result in enumerate(results):
             kind = None
             if not declaration.strings:

@@ -26,6 +26,7 @@ control.checks: Assert Crash EnforceFinite Fail FeedBlob LogFatal NanCheck Throw
 control.coalesce: UnsafeCoalesce
 control.device_copy: CopyCPUToGPU CopyCPUToIDEEP CopyGPUToCPU CopyIDEEPToCPU
 control.files: Checkpoint DBExists Load Save Snapshot
+control.function_gradient: FunctionGradient
 control.if_while: If While
 control.onnx_while: ONNXWhile
 control.printing: Print
