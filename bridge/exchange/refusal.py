@@ -44,6 +44,8 @@ def no_memory(x: Any, has_door: Callable[[Any], bool]) -> str:
     entry = _entry_of(x, has_door)
     if entry is not None:
         joined = " bridge.asarray copies them into one." if isinstance(x, (list, tuple)) else ""
+        if not isinstance(x, (dict, list, tuple)):
+            return f"{subject} is not a tensor, but holds tensors. Give one, as {entry}."
         return (
             f"{subject} is not a tensor, but holds tensors. Use bridge.convert(x, 'numpy'), which "
             f"converts each of them, or give one, as {entry}.{joined}"

@@ -6,6 +6,7 @@ Exact dicts, lists and tuples are in `bridge.trees.walk`; all others are here.
 
 from __future__ import annotations
 
+import operator
 import sys
 from array import array
 from collections import OrderedDict, UserDict, defaultdict, deque
@@ -161,6 +162,15 @@ def _torch_node(x: Any, found: Any) -> Node:
         keys = [key for key, _ in with_keys(x)[0]]
         if len(keys) == len(children):
             steps = [(str(key), _key(key)) for key in keys]
+    if isinstance(x, tuple) and all(type(child) is int for child in children):
+        # a torch.Size, of which torch would make a tuple
+        return Node(
+            children,
+            steps,
+            lambda new: (
+                x if all(map(operator.is_, new, children)) else found.unflatten_fn(new, context)
+            ),
+        )
     return Node(children, steps, lambda new: found.unflatten_fn(new, context))
 
 

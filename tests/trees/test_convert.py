@@ -9,7 +9,7 @@ from array import array
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -266,3 +266,13 @@ def test_a_registered_library_is_a_leaf_and_a_target() -> None:
     out = bridge.convert({"a": np.zeros(2, np.float32)}, "signal-tree")
     assert isinstance(out["a"], Signal)
     assert isinstance(bridge.to_numpy(out)["a"], np.ndarray)
+
+
+def test_sizes_stay_the_same_object() -> None:
+    sizes = torch.Size([2, 3])
+    assert bridge.to_numpy({"sizes": sizes, "x": torch.ones(2)})["sizes"] is sizes
+
+
+def test_what_is_no_tree_is_not_said_to_be_one() -> None:
+    with pytest.raises(TypeError, match=r"Give one, as x\['a'\]\.$"):
+        bridge.to_torch(MappingProxyType({"a": torch.ones(2)}))

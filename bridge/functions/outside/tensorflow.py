@@ -257,7 +257,10 @@ def _called_back(
         x.numpy() if operation.is_token(i) else inside.arrive(x, "tensorflow")
         for i, x in enumerate(inputs)
     ]
-    if recorded:
+    node: Node | None = None
+    if recorded and isinstance(operation, Pull):
+        found, node = _recorded_pull(operation, tensors)
+    elif recorded:
         found, node = operation.record(tensors)
     else:
         found = operation.run(tensors)
@@ -276,6 +279,31 @@ def _called_back(
     if recorded:
         results.append(to_tensorflow(inside.records.token(node)))
     return results
+
+
+def _recorded_pull(operation: Pull, tensors: list[Any]) -> tuple[list[Any], Node]:
+    """Return gradients, and their node.
+
+    A graph does not tell whether it will ask for second derivatives. Where there are none, that is
+    an error only then.
+    """
+    try:
+        return operation.record(tensors)
+    except Exception as error:  # noqa: BLE001  of any library, and kept
+        return operation.run(tensors), _Missing(error)
+
+
+class _Missing:
+    """Derivatives that a library could not give; asked for, they are its error."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def pull(self, cotangents: list[Any], wanted: list[int]) -> list[Any]:
+        raise self.error
+
+    def pull_recorded(self, cotangents: list[Any]) -> tuple[list[Any], Node]:
+        raise self.error
 
 
 def _zeros(operation: Operation, number: int, inputs: Any) -> Any:

@@ -99,6 +99,40 @@ def test_integers_and_unused_results_have_no_gradient() -> None:
     assert tape.gradient(taken, x) is None
 
 
+def test_a_graph_needs_no_second_derivative_for_a_first_one() -> None:
+    import jax
+
+    def backward(x: Any, cotangent: Any) -> Any:
+        # a loop that JAX cannot differentiate backwards
+        return (
+            jax.lax.while_loop(lambda s: s[0] < 1, lambda s: (1, 2 * s[1]), (0, x * cotangent))[1],
+        )
+
+    square = jax.custom_vjp(lambda x: x * x)
+    square.defvjp(lambda x: (x * x, x), backward)
+    wrapped = bridge.wrap(square, "jax")
+    x = tf.constant([0.5, 1.0, 2.0])
+
+    def gradient(x: Any, of: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(of(x))
+        return tape.gradient(loss, x)
+
+    first = tf.function(gradient)
+    np.testing.assert_allclose(first(x, wrapped), first(x, tf.square), rtol=1e-6)
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def second(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            found = gradient(x, wrapped)
+        return tape.gradient(found, x)
+
+    with pytest.raises(Exception, match="Reverse-mode"):
+        second(x)
+
+
 def test_numpy_inside_runs_and_refuses_to_be_differentiated() -> None:
     double = bridge.wrap(lambda x: x * 2, "numpy")
     x = tf.ones(3)
