@@ -152,15 +152,23 @@ class _Call:
         return found
 
     def _new(self, value: Any) -> Any:
+        """Return the at.Tensor of a new result; torch's own where it is not one block of memory.
+
+        So what is sparse, nested or quantized stays torch's, and what records gradients.
+        """
         if value.requires_grad or has_tangent(value):
             return value
         try:
             impl = import_result(value)
         except BufferError:
+            import torch
+
             from bridge.exchange.torch_state import is_placeholder
 
             if is_placeholder(value):
                 return value
+            if value.layout != torch.strided or value.is_nested or value.is_quantized:
+                return value.clone() if self.readonly else value
             raise
         if self.readonly and impl.numel():
             address = impl.get_storage().data_ptr()

@@ -152,7 +152,7 @@ def _find(name: str) -> Callable[..., Any] | None:
         return None
     for module in (torch, torch.nn.functional):
         found = vars(module).get(name)
-        if callable(found) and not isinstance(found, type):
+        if callable(found) and not isinstance(found, type) and found.__module__ != "typing":
             return found  # type: ignore[no-any-return]
     return None
 

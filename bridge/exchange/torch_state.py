@@ -150,7 +150,8 @@ def why_not_subclass(tensor: Any) -> str | None:
         return _FAKE
     for name, text in _SUBCLASSES.items():
         if name in names:
-            return f"A {cls.__name__} {text}."
+            article = "An" if cls.__name__[0] in "AEIOU" else "A"
+            return f"{article} {cls.__name__} {text}."
     own = cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
     if own and cls.dequantize is not torch.Tensor.dequantize:
         return (

@@ -299,3 +299,32 @@ def test_an_out_argument_that_torch_marks_as_conjugated_has_its_values(
     assert torch.allclose(x.to_torch(), expected)
     x.mul_(2)
     assert np.allclose(numpy, 2 * expected.resolve_conj().numpy(), atol=1e-5)
+
+
+def test_at_has_no_names_that_torch_imports_from_typing() -> None:
+    assert at.add is not None
+    with pytest.raises(AttributeError, match="no function 'Optional'"):
+        _ = at.Optional
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.filterwarnings("ignore:.*quantiz")
+@pytest.mark.parametrize("readonly", [False, True], ids=["writable", "read-only"])
+def test_what_is_not_one_block_of_memory_stays_torchs(readonly: bool) -> None:
+    array = np.eye(3, dtype=np.float32)
+    array.flags.writeable = not readonly
+    x = bridge.from_dlpack(array)
+    for made in (
+        x.to_sparse(),
+        torch.sparse_coo_tensor(torch.tensor([[0, 1, 2]]), x.diag()),
+        torch.sparse_csr_tensor(torch.arange(4), torch.arange(3), x[0]),
+        torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
+    ):
+        assert type(made) is torch.Tensor
+        if made.layout == torch.sparse_csr:
+            made.values().add_(1)
+        assert (array == np.eye(3)).all() or not readonly
+
+
+def test_the_old_name_of_division_works_reversed() -> None:
+    assert at.tensor([2.0, 4.0]).__rdiv__(8).tolist() == [4, 2]

@@ -11,8 +11,6 @@ pytest.importorskip("expecttest", reason="torch's table of operations needs it")
 
 # Operations that differ by design.
 EXCEPTIONS = {
-    "to_sparse": "sparse tensors stay torch's, and an error says so",
-    "sparse.sampled_addmm": "likewise",
     "native_batch_norm": "writes running statistics, which it refuses in read-only memory",
     "_native_batch_norm_legit": "likewise",
     "_batch_norm_with_update": "likewise",
