@@ -4,8 +4,8 @@
 The first call on inputs of some types and sizes computes by the functions of the operators, and
 learns the types and sizes of what they return. The second one records, with buffers for these. From
 the third one on the tape is played. The functions compute, too, where torch has to see them: a call
-that needs gradients, is traced, or runs in a mode of torch; and where the tape fails, so that they
-say what is wrong.
+that needs gradients, is traced, or runs in a mode of torch; where the tape fails, so that they say
+what is wrong; and before torch 2.10, which does not describe a tensor in C.
 """
 
 from __future__ import annotations

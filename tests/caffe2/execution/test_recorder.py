@@ -108,7 +108,8 @@ def test_the_function_runs_twice_and_then_its_calls_are_played(
                 workspace.RunOperatorOnce(operator)
             found = workspace.FetchBlob("y").tolist()
         assert found == [turn + 1] * 3
-        assert calls == [False, True][: turn + 1]
+        if way != "module" or hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):  # torch 2.10
+            assert calls == [False, True][: turn + 1]
 
 
 @pytest.mark.parametrize(

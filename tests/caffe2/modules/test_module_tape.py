@@ -48,7 +48,8 @@ def ready(module: Any, *inputs: Any) -> Any:
     """Call the module until it plays a tape."""
     for _ in range(3):
         module(*inputs)
-    assert module._whole.played([*inputs, *module._tensors()]) is not None
+    if hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):  # before torch 2.10 the functions run
+        assert module._whole.played([*inputs, *module._tensors()]) is not None
     return module
 
 
