@@ -5,5 +5,3 @@ The public functions are in `bridge.front`, which loads these modules at the fir
 """
 
 from __future__ import annotations
-
-__all__: list[str] = []

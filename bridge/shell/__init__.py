@@ -7,5 +7,3 @@ Each command is a module with two functions: `add_to(commands)` declares its arg
 """
 
 from __future__ import annotations
-
-__all__: list[str] = []

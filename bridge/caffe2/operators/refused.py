@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-__all__: list[str] = []
-
 
 class _Refused(Operator):
     reason = ""

@@ -5,5 +5,3 @@ They are written as the cases of producers (`bridge.conform.producer`), and get 
 """
 
 from __future__ import annotations
-
-__all__: list[str] = []

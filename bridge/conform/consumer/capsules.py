@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     FromDLPack = Callable[..., Any]
     ToNumPy = Callable[[Any], Any]
 
-__all__: list[str] = []
-
 
 def consumer_renames_versioned(from_dlpack: FromDLPack) -> None:
     source = Source(np.arange(6, dtype="f4"))

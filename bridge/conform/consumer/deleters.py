@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     FromDLPack = Callable[..., Any]
     ToNumPy = Callable[[Any], Any]
 
-__all__: list[str] = []
-
 
 def consumer_deleter_called(from_dlpack: FromDLPack) -> None:
     for version in ((1, 3), None):

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     FromDLPack = Callable[..., Any]
     ToNumPy = Callable[[Any], Any]
 
-__all__: list[str] = []
-
 
 def consumer_flag_read_only_taken(from_dlpack: FromDLPack) -> None:
     source = Source(np.arange(6, dtype="f4"), flags=1)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     FromDLPack = Callable[..., Any]
     ToNumPy = Callable[[Any], Any]
 
-__all__: list[str] = []
-
 
 def consumer_outlives_producer(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
     source = Source(np.arange(6, dtype="f4"))

@@ -7,5 +7,3 @@ here is unique, functions are short, and a module imports others by ``from … i
 """
 
 from __future__ import annotations
-
-__all__: list[str] = []

@@ -7,5 +7,3 @@ raised, and breaks the rule. The body becomes a part of a program: no ``return``
 """
 
 from __future__ import annotations
-
-__all__: list[str] = []

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Make = Callable[[Any], Any]
 
-__all__: list[str] = []
-
 
 def producer_knows_arguments(make: Make) -> None:
     tensor = made(make, given(np.arange(6, dtype="f4"))[0])

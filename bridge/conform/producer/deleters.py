@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Make = Callable[[Any], Any]
 
-__all__: list[str] = []
-
 
 def producer_deleter_frees(make: Make) -> None:
     for number in range(2):

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     Make = Callable[[Any], Any]
 
-__all__: list[str] = []
-
 
 def producer_device_form(make: Make) -> None:
     device = made(make, given(np.arange(6, dtype="f4"))[0]).__dlpack_device__()

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Make = Callable[[Any], Any]
 
-__all__: list[str] = []
-
 
 def producer_flag_read_only(make: Make) -> None:
     array, watch = given(np.arange(6, dtype="f4"))

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Make = Callable[[Any], Any]
 
-__all__: list[str] = []
-
 
 def producer_outlives_tensor(make: Make) -> None:
     for number in range(2):

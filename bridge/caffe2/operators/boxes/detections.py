@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Arguments
 
-__all__: list[str] = []
-
 
 class NMSRules:
     """Which boxes BoxWithNMSLimit keeps; see there."""

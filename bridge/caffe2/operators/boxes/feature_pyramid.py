@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Arguments, OutputCount
 
-__all__: list[str] = []
-
 
 class Collected:
     """Which boxes of the levels are collected.

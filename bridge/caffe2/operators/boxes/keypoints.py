@@ -9,8 +9,6 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
 
-__all__: list[str] = []
-
 _FARTHEST = 1.5  # largest offset from the maximum, in pixels
 _FLAT = 1e-4  # the parabola is flat if its determinant is below this
 

@@ -14,8 +14,6 @@ from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
 
-__all__: list[str] = []
-
 
 def _chosen(x: Tensor, labels: Tensor) -> Tensor:
     """Return the numbers of the rows with a positive label. Raises EnforceNotMet: there is none."""

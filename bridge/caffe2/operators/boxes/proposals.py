@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__: list[str] = []
-
 
 @operator("GenerateProposalsCPP", gradient="undefined", effects=("values",))
 @operator("GenerateProposals", gradient="undefined", effects=("values",))

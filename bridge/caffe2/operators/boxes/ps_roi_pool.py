@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     Bin = tuple[tuple[int, int, int], int, slice, slice]
 
-__all__: list[str] = []
-
 
 class PositionSensitive:
     """The regions of PSRoIPool.

@@ -9,8 +9,6 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require, single
 
-__all__: list[str] = []
-
 
 @operator("RMACRegions", types=None, rearranges=(), gradient="undefined")
 def rmac_regions(x: Tensor, *, scales: int = 3, overlap: float = 0.4) -> Tensor:

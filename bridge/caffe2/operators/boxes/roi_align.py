@@ -27,8 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 # The first corner, the size and the rotation of each region, as (y, x).
 if TYPE_CHECKING:
     Geometry = tuple[Tensor, Tensor, Tensor | None]

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import OutputCount
 
-__all__: list[str] = []
-
 
 @operator("RoIPool", outputs="1-2", gradient="RoIPoolGradient i0 i1 o1 g0 > 0", effects=("values",))
 def roi_pool(

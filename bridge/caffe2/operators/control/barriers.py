@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__: list[str] = []
-
 
 class _Nothing(TorchOperator):
     """No computation; the outputs are in place of inputs.

@@ -6,8 +6,6 @@ from __future__ import annotations
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
-__all__: list[str] = []
-
 
 @register_operator("GetAllBlobNames", inputs="0", outputs="1")
 class GetAllBlobNames(TorchOperator):

@@ -12,8 +12,6 @@ from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.exchange.import_tensor import import_tensor
 
-__all__: list[str] = []
-
 
 @register_operator("UnsafeCoalesce", ("cpu", "cuda"), inputs="0-*", outputs="1-*", inplace="0>0*")
 class UnsafeCoalesce(TorchOperator):

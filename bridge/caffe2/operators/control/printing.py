@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__: list[str] = []
-
 # The names of the types in C++.
 _NAMES = {
     "float32": "float",

@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__: list[str] = []
-
 GROWTH = 40  # percent of spare rows on reallocation
 
 

@@ -20,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__: list[str] = []
-
 
 def blank_rows(like: Column, count: int) -> Column:
     """Return `count` rows of zeros, or of default objects, of the type and sizes of `like`."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any
 
-__all__: list[str] = []
-
 # A message before the elements: type number, number of dimensions, sizes.
 _MOST_DIMENSIONS = 32
 _ANY = -1

@@ -19,8 +19,6 @@ from bridge.caffe2.operators.distributed.store_handlers import (
     timeout_of,
 )
 
-__all__: list[str] = []
-
 
 @register_operator("FileStoreHandlerCreate", ("cpu", "cuda"), inputs="0", outputs="1")
 class FileStoreHandlerCreate(TorchOperator):

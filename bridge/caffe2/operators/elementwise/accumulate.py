@@ -8,8 +8,6 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import FLOAT
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
-__all__: list[str] = []
-
 
 @register_operator("Accumulate", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined")
 class Accumulate(TorchOperator):

@@ -28,8 +28,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 _relu_gradient = recordable(small_kernels.relu_gradient)
 _leaky_relu_gradient = recordable(small_kernels.leaky_relu_gradient)
 

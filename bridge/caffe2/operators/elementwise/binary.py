@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import InPlace, Out
 
-__all__: list[str] = []
-
 _DISCRETE = (c10.int32, c10.int64, c10.bool)
 
 

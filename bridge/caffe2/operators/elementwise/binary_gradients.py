@@ -25,8 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 
 def _wide(
     dc: Tensor, a: Tensor, b: Tensor, broadcast: Broadcast, out: Out = None

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Arguments, Out
 
-__all__: list[str] = []
-
 _CAST = (
     c10.float32,
     c10.int32,

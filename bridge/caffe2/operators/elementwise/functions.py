@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 
 @operator("Cube", types=NUMBERS, gradient="CubeGradient g0 i0 > 0")
 def cube(x: Tensor, *, out: Out = None) -> Tensor:

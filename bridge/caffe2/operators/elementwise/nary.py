@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import InPlace, Out
 
-__all__: list[str] = []
-
 _FEW = 4096  # elements; for more, torch's wider vectors win
 
 _weighted_sum = recordable(small_kernels.weighted_sum)

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import OutputCount
 
-__all__: list[str] = []
-
 
 def _chosen(y: Tensor, dy: Tensor, xs: tuple[Tensor, ...], outputs: int) -> tuple[Tensor, ...]:
     require(outputs == len(xs), "there is one output per X", outputs)

@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 
 def _slopes(w: Tensor, x: Tensor, order: str) -> Tensor:
     """Return a view of the slopes, one or one per channel, that broadcasts with X."""

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 
 @operator("Abs", gradient="AbsGradient i0 g0 > 0")
 def abs_(x: Tensor, *, out: Out = None) -> Tensor:

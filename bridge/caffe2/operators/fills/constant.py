@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Arguments, Out, TargetDevice
 
-__all__: list[str] = []
-
 _ZEROS: dict[str, Any] = {"float32": 0.0, "float64": 0.0, "bool": False, "string": ""}
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Arguments, TargetDevice
 
-__all__: list[str] = []
-
 
 # The types that GivenTensorFill supports.
 _GIVEN = (c10.float32, c10.float64, c10.bool, c10.int16, c10.int32, c10.int64, c10.string)

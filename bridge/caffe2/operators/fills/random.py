@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Arguments, Out, RandomGenerator, TargetDevice
 
-__all__: list[str] = []
-
 
 class Limits:
     """The arguments `min` (0) and `max` (1), unless they are inputs 1 and 2."""

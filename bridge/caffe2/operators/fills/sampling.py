@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Arguments, OutputCount, RandomGenerator
 
-__all__: list[str] = []
-
 
 @operator("WeightedSample", outputs="1-2", gradient="undefined", effects=("random",))
 def weighted_sample(

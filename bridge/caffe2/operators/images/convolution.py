@@ -26,8 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Arguments, Out, OutputCount
 
-__all__: list[str] = []
-
 _MOST_PRODUCTS = 1 << 18  # for more, torch's convolutions win
 
 

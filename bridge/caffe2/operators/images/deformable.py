@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import OutputCount
     from bridge.caffe2.operators.base.windows import Window
 
-__all__: list[str] = []
-
 
 def _deformable_gradient(maker: GradientMaker) -> None:
     no_bias = len(maker.op.input) == 3

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Arguments
 
-__all__: list[str] = []
-
 
 class Columns:
     """The windows of Im2Col and Col2Im.

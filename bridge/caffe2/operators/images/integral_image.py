@@ -10,8 +10,6 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.gradients import with_gradient
 
-__all__: list[str] = []
-
 
 @operator("IntegralImage", gradient="IntegralImageGradient i0 g0 > 0")
 def integral_image(x: Tensor) -> Tensor:

@@ -24,8 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import OutputCount
 
-__all__: list[str] = []
-
 
 def _operands(
     x: Tensor, w: Tensor, windows: Windows, group: int, order: str

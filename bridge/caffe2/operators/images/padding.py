@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Arguments
 
-__all__: list[str] = []
-
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate"}
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     _Dimension = tuple[int, int, int, int, int]
 
-__all__: list[str] = []
-
 # (torch 2.7; before it nothing tells an export from a compilation)
 _is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
 

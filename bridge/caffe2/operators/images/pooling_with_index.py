@@ -13,8 +13,6 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, LARGEST, require
 from bridge.caffe2.operators.images.pooling import PoolWindows
 
-__all__: list[str] = []
-
 
 @operator("MaxPoolWithIndex", gradient="MaxPoolWithIndexGradient i0 g0 o1 > 0")
 def max_pool_with_index(

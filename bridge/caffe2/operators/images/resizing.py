@@ -23,8 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 _SCALES_3D = ((1.0, 2.0), (2.0,), (2.0,))  # those of Caffe2
 
 

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Arguments
 
-__all__: list[str] = []
-
 
 class Blocks:
     """Arguments `block_size` (2), `pad` (0); `pad_t` overrides `pad` at the top.

@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import RandomGenerator
 
-__all__: list[str] = []
-
 
 @operator(
     "PackedInt8BGRANHWCToNCHWCStylizerPreprocess",

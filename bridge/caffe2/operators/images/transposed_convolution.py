@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Arguments, OutputCount
 
-__all__: list[str] = []
-
 
 class TransposedWindows(Windows):
     """The windows of ConvTranspose.

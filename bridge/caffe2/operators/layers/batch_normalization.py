@@ -26,8 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
-__all__: list[str] = []
-
 
 def _vector(values: Tensor, x: Tensor, name: str) -> Tensor:
     """Return a parameter of the channels of `x` (N, C, ...) in one dimension."""

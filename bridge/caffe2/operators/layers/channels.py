@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import InPlace, Out
 
-__all__: list[str] = []
-
 
 def _shuffled(x: Tensor, order: str, group: int, backwards: bool, out: Out) -> Tensor:
     """Return X with its channels transposed as a matrix of `group` rows, or columns backwards.

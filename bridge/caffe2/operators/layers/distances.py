@@ -20,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 _FEW = 4096  # elements; for more, torch's wider vectors win
 
 _half_square = recordable(distance_kernels.half_square)

@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out, OutputCount, RandomGenerator
 
-__all__: list[str] = []
-
 
 def _dropout_gradient(maker: GradientMaker) -> None:
     maker.enforce(maker.has_argument("is_test"), "needs argument 'is_test'")

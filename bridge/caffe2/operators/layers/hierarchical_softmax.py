@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__: list[str] = []
-
 _LEAST = 1e-20
 
 

@@ -12,8 +12,6 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
 
-__all__: list[str] = []
-
 
 @operator("InferenceLSTM", inputs="1-*", gradient="none", effects=("values",))
 def inference_lstm(

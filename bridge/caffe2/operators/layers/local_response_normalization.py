@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
-__all__: list[str] = []
-
 
 def _summed(values: Tensor, size: int) -> Tensor:
     """Return the sum over the `size` nearest channels of each channel (N, C, H, W)."""

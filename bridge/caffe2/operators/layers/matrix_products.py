@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
-__all__: list[str] = []
-
 _SMALL = 8192  # multiplications, up to which the call of a product takes longer than it does
 
 

@@ -17,8 +17,6 @@ from bridge.caffe2.operators.layers.normalization import (
     rms_norm,
 )
 
-__all__: list[str] = []
-
 
 def _normal_gradient(scaled: Tensor, unit: Tensor, rstd: Tensor, dims: list[int]) -> Tensor:
     """Return dX of unit = (X - mean) * rstd, moments over `dims`.

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__: list[str] = []
-
-
 def _continues(
     following: tuple[Tensor, ...], state: Tensor, sequence_lengths: bool, floats: int
 ) -> tuple[Tensor, tuple[Tensor, ...]]:

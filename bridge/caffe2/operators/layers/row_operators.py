@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Arguments, Out, OutputCount
 
-__all__: list[str] = []
-
 _ANY_PLACE = ",".join(f"{i}>{o}" for i in range(6) for o in range(4))
 
 

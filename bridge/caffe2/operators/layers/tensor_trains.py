@@ -23,8 +23,6 @@ from bridge.caffe2.operators.base.checks import (
 )
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids, sum_segments
 
-__all__: list[str] = []
-
 
 @operator("TT", gradient="unimplemented")
 def tt_linear(

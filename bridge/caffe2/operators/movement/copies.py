@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Out, TargetDevice
 
-__all__: list[str] = []
-
 
 def _copied(x: Tensor, out: Out) -> Tensor:
     """Return `x`, copied to `out` if there is one; the engine copies other results."""

@@ -20,8 +20,6 @@ from bridge.caffe2.operators.base.checks import (
 from bridge.caffe2.operators.movement.slice_gather import slice_bounds
 from bridge.caffe2.operators.movement.tile_expand import tiling
 
-__all__: list[str] = []
-
 
 @operator("SliceGradient", inputs="0-*", outputs="0-*", types=None)
 def slice_gradient(

@@ -16,8 +16,6 @@ from bridge.caffe2.operators.base.checks import (
 )
 from bridge.caffe2.operators.base.rows_and_segments import copied_rows, segment_ids
 
-__all__: list[str] = []
-
 
 @operator(
     "BooleanMask",

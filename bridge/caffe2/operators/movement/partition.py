@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import OutputCount
 
-__all__: list[str] = []
-
 
 def _parts_of(outputs: int, inputs: int) -> int:
     require(outputs % inputs == 0, "the outputs are a multiple of the inputs", outputs, inputs)

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__: list[str] = []
-
-
 @operator(
     "GatherRanges", types={"data": None, "ranges": INTS}, rearranges=(0,), effects=("values",)
 )

@@ -22,8 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 _assign = recordable(row_kernels.assign)
 _add_weighted = recordable(row_kernels.add_weighted)
 

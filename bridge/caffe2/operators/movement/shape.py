@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 
 def _resized(x: Tensor, sizes: Sequence[int], out: Out) -> Tensor:
     """Return X with other sizes, copied to `out` if there is one; in place only they change.

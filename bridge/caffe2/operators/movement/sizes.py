@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 
 @operator("Shape", types=None, rearranges=(), gradient="undefined")
 def shape(x: Tensor, *, axes: list[int] | None = None, out: Out = None) -> Tensor:

@@ -10,8 +10,6 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT64, INTS, require
 from bridge.caffe2.operators.base.rows_and_segments import row_indices, segment_ids
 
-__all__: list[str] = []
-
 
 @operator(
     "SparseToDense",

@@ -12,8 +12,6 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, require
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids
 
-__all__: list[str] = []
-
 
 @operator("SparseToDenseMaskGradient", types={"ids": INTS, "lengths": INT32}, effects=("values",))
 def sparse_to_dense_mask_gradient(

@@ -20,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
-__all__: list[str] = []
-
 _FEW_ROWS = 64  # of which each is a copy; for more, torch's loops win
 
 

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 
 def _row_major(x: Tensor, out: Out) -> Tensor:
     """Return a copy of the view `x`."""

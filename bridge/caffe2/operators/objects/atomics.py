@@ -12,8 +12,6 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import BOOL, INT32, INT64, require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
-__all__: list[str] = []
-
 
 @register_operator("CreateMutex", inputs="0", outputs="1", gradient="undefined")
 class CreateMutex(TorchOperator):

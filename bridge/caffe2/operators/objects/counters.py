@@ -9,8 +9,6 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
-__all__: list[str] = []
-
 
 @register_operator("CreateCounter", ("cpu", "cuda"), inputs="0", outputs="1", gradient="undefined")
 class CreateCounter(TorchOperator):

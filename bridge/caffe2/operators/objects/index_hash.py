@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 
 @operator("IndexHash", types=INTS, inplace="0>0", gradient="undefined")
 def index_hash(indices: Tensor, *, seed: int = 0, modulo: int = 0, out: Out = None) -> Tensor:

@@ -11,8 +11,6 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import INTS, require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
-__all__: list[str] = []
-
 
 @register_operator("CreateMap", inputs="0", outputs="1")
 class CreateMap(TorchOperator):

@@ -20,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__: list[str] = []
-
 
 @register_operator("StatRegistryCreate", inputs="0", outputs="1")
 class StatRegistryCreate(TorchOperator):

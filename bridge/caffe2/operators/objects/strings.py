@@ -11,8 +11,6 @@ from bridge.caffe2.blobs.strings import Strings
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import NUMBERS_AND_BOOL, require
 
-__all__: list[str] = []
-
 STRINGS = {"strings": (c10.string,)}
 TEXTS = (*NUMBERS_AND_BOOL, c10.int8, c10.uint8, c10.int16, c10.uint16, c10.string)
 

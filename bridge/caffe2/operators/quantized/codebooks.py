@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
-__all__: list[str] = []
-
 CODES = (c10.uint8, c10.uint16, c10.int32)
 
 

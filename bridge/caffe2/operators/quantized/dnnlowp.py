@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.definition import Definition
 
-__all__: list[str] = []
-
 # The inputs that are quantized if they are not yet, by type: activations, and weights.
 _INPUTS: dict[str, tuple[tuple[int, ...], int | None]] = {
     "Add": ((), None),

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.definition import Definition
 
-__all__: list[str] = []
-
 
 def _half(x: Tensor) -> Tensor:
     """Return float32 rounded to float16."""

@@ -31,8 +31,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import OutputCount
 
-__all__: list[str] = []
-
 # Caffe2 has lengths of int32; NumPy 2 makes int64 of them where NumPy 1 did not.
 LOOK_UP = {"table": (c10.uint8,), "indices": INTS, "lengths": INTS, "mapping": INT32}
 

@@ -23,8 +23,6 @@ from bridge.caffe2.operators.quantized.int8_operator import (
     wrapped,
 )
 
-__all__: list[str] = []
-
 
 def _values(x: Quantized) -> Tensor:
     """Return the 256 numbers that bytes may stand for, over the scale, as float32."""

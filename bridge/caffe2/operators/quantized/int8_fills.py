@@ -13,8 +13,6 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.quantized.int8_operator import Int8Operator, Quantized
 
-__all__: list[str] = []
-
 
 @register_operator("Int8Quantize", inputs="1-2", outputs="1")
 class Int8Quantize(Int8Operator):

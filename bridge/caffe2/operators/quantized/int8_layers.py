@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.definition import Definition
 
-__all__: list[str] = []
-
 
 def _channels_first(x: Tensor) -> Tensor:
     require(x.dim() == 4, "images have four dimensions", x)

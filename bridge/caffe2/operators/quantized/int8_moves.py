@@ -12,8 +12,6 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import image_order, require, single
 from bridge.caffe2.operators.quantized.int8_operator import Int8Operator, Quantized
 
-__all__: list[str] = []
-
 
 class _Move(Int8Operator):
     """An operator that moves the elements of its input."""

@@ -20,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import RandomGenerator
 
-__all__: list[str] = []
-
 _HEAD = 10  # bytes before the numbers
 _BITS = (1, 2, 4, 8)
 _LEAST_GAP = 1e-8

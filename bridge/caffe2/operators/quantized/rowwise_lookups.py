@@ -16,8 +16,6 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, require
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, select_rows, sum_segments
 
-__all__: list[str] = []
-
 LOOK_UP = {"data": (c10.uint8,), "indices": INTS, "lengths": INT32}
 
 

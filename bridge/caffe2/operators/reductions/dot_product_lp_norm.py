@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 
 def _rows(x: Tensor, y: Tensor, replicate: bool) -> tuple[Tensor, Tensor]:
     """Return X and Y as matrices, each with its own width."""

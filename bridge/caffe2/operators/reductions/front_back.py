@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 _FEW = 4096  # elements; for more, torch takes as long
 
 _sum_rows = recordable(row_kernels.sum_rows)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 _FEW = 1 << 14  # elements; for more, torch takes as long
 
 _repeat = recordable(row_kernels.repeat)

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 
 def _dims(x: Tensor, axes: list[int] | None) -> list[int]:
     """Return the dimensions to reduce, counted from the front."""

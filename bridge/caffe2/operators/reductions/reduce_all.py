@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 
 def _extreme(x: Tensor, dim: int, out: Out) -> Tensor:
     require(x.dim() == 3, "X has three dimensions", x)

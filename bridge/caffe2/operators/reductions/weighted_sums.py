@@ -12,8 +12,6 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, require
 from bridge.caffe2.operators.elementwise.legacy_broadcast import aligned, axis_of
 
-__all__: list[str] = []
-
 
 @operator(
     "ReduceFrontWeightedSum",

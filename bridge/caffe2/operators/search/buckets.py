@@ -15,8 +15,6 @@ from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
 from bridge.caffe2.operators.movement import row_kernels
 
-__all__: list[str] = []
-
 
 @operator("Bucketize")
 def bucketize(x: Tensor, *, boundaries: list[float] | None = None) -> Tensor:

@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import OutputCount
 
-__all__: list[str] = []
-
 
 @operator("KeySplit", types=INT64, effects=("values",))
 def key_split(keys: Tensor, *, categorical_limit: int = 0, outputs: OutputCount) -> list[Tensor]:

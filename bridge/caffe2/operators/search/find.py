@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Arguments
 
-__all__: list[str] = []
-
 
 @operator("Unique", types=INTS, gradient="undefined", outputs="1-2", effects=("values",))
 def unique(indices: Tensor) -> tuple[Tensor, Tensor]:

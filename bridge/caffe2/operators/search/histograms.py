@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__: list[str] = []
-
-
 def _elements(xs: tuple[Tensor, ...]) -> Tensor:
     """Return the elements of all inputs, in one dimension."""
     for x in xs:

@@ -10,8 +10,6 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, require
 from bridge.caffe2.operators.base.rows_and_segments import check_lengths
 
-__all__: list[str] = []
-
 
 @operator("BisectPercentile", gradient="none")
 def bisect_percentile(

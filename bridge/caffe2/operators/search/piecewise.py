@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 _linear_pieces = recordable(piece_kernels.linear_pieces)
 
 

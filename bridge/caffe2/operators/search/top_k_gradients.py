@@ -11,8 +11,6 @@ from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids
 from bridge.caffe2.operators.search.top_k import top_k, top_k_axis
 
-__all__: list[str] = []
-
 
 @operator("TopKGradient", types={"indices": INTS}, defaults=top_k)
 def top_k_gradient(dy: Tensor, indices: Tensor, x: Tensor, *, axis: int) -> Tensor:

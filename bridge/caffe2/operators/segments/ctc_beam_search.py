@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import OutputCount
 
 
-__all__: list[str] = []
-
-
 @operator(
     "CTCBeamSearchDecoder",
     types={"lengths": INT32},

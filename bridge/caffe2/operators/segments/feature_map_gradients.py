@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import OutputCount
 
-__all__: list[str] = []
-
 
 def _apart(examples: list[Tensor], merged: Tensor, outputs: int) -> list[Tensor]:
     """Return the merged gradients in the order of the inputs, as one tensor per input."""

@@ -29,8 +29,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 _greatest_by_lengths = recordable(length_kernels.greatest_by_lengths)
 
 BY_LENGTHS = {"lengths": INT32}

@@ -12,8 +12,6 @@ from bridge.caffe2.operators.base.checks import FLOATS, INTS, has_values, requir
 from bridge.caffe2.operators.base.rows_and_segments import positions_in_segments, segment_ids
 from bridge.caffe2.operators.segments.lengths import require_lengths
 
-__all__: list[str] = []
-
 PACKED = {"lengths": INTS, "data": (c10.float32, *INTS, c10.string)}
 
 

@@ -23,8 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import OutputCount
 
-__all__: list[str] = []
-
 SEGMENTS = {"data": (*FLOATS, *INTS, c10.bool), "lengths": INT32, "before": "data", "after": "data"}
 PADDED = {"data": SEGMENTS["data"], "lengths": INT32}
 

@@ -10,8 +10,6 @@ from bridge.caffe2.operators.base.checks import INT32, NUMBERS, require
 from bridge.caffe2.operators.base.rows_and_segments import positions_in_segments, segment_ids
 from bridge.caffe2.operators.segments.lengths import require_lengths
 
-__all__: list[str] = []
-
 SEQUENCES = {"values": NUMBERS, "lengths": INT32}
 
 

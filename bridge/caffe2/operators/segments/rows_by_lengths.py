@@ -20,8 +20,6 @@ from bridge.caffe2.operators.base.rows_and_segments import (
 from bridge.caffe2.operators.search.top_k import sorted_down
 from bridge.caffe2.operators.segments.lengths import require_lengths
 
-__all__: list[str] = []
-
 
 @operator(
     "LengthsTile",

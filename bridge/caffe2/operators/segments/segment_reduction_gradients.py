@@ -19,8 +19,6 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     select_rows,
 )
 
-__all__: list[str] = []
-
 BY_IDS = {"ids": INT32}
 BY_LENGTHS = {"lengths": INT32}
 # The forward operator's indices, or data: only their number matters.

@@ -27,8 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 _sums_by_ids = recordable(length_kernels.sums_by_ids)
 
 BY_IDS = {"segment_ids": INT32}

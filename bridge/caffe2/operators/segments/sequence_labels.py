@@ -9,8 +9,6 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, require, require_range
 
-__all__: list[str] = []
-
 
 @operator("CTCGreedyDecoder", types={"lengths": INT32}, gradient="undefined", effects=("values",))
 def ctc_greedy_decoder(

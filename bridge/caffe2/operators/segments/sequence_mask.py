@@ -13,8 +13,6 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import INT32, axis_from_front, require
 
-__all__: list[str] = []
-
 
 def _sequence_mask_gradient(maker: GradientMaker) -> None:
     inputs = [maker.GO(0), *maker.op.input[1:2]]

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__: list[str] = []
-
 
 @register_operator("APMeter", inputs="2", outputs="1", gradient="undefined")
 class APMeter(TorchOperator):

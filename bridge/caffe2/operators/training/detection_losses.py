@@ -28,8 +28,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Arguments
 
-__all__: list[str] = []
-
 _LEAST = 1.1754943508222875e-38  # the least normal float32
 _INT_LEAST = -(2**31)
 

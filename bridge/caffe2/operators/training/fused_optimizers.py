@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
-__all__: list[str] = []
-
 
 class FusedRule(AdagradRule):
     """Arguments of SparseAdagrad; by the type, `is_mean`, and `in_turn`.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Arguments, Out, TargetDevice
 
-__all__: list[str] = []
-
 _rate = recordable(step_kernels.rate)
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     GetArgument = Callable[[str, Any], Any]  # the value of an argument, or a default
 
-__all__: list[str] = []
-
 
 def alter(n: int, get: GetArgument) -> float:
     """1 for `active_period`, 0 for `inactive_period`, repeatedly."""

@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 _HUGE = 100.0  # above it log(sigmoid(x)) is 0
 _LEAST = 1e-5  # the least divisor, in place of an ideal gain
 

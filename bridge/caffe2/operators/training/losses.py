@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 SMALLEST = 1e-20  # lower bound of probabilities before their logarithm
 
 _label_cross_entropy = recordable(loss_kernels.label_cross_entropy)

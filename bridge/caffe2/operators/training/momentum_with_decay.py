@@ -10,8 +10,6 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT
 from bridge.caffe2.operators.training.optimizers import alike, learning_rate_of, momentum_step
 
-__all__: list[str] = []
-
 _HALF = dict.fromkeys(("grad", "moment", "param"), (c10.float16,)) | {"lr": FLOAT}
 
 

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 
 def _apart(x1: Tensor, x2: Tensor, y: Tensor, margin: float) -> Tensor:
     """Return margin - Y * (X1 - X2)."""

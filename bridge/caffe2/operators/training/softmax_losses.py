@@ -30,8 +30,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 _LABELS = (c10.int32, c10.float32)
 LEAST_LOG = math.log(1e-20)  # of the softmax, in losses
 

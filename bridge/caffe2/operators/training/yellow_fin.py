@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__: list[str] = []
-
 _yellow_fin = recordable(step_kernels.yellow_fin)
 
 _FLOATS = (
