@@ -28,8 +28,8 @@ def lazily(
     """Return ``__getattr__`` and ``__dir__`` for a module that has names from other modules.
 
     places: the names, separated by spaces, for the full name of each module that defines them. A
-    name that is the last part of its module's name is the module itself, unless the module's
-    ``__all__`` has it; so is ``C``, Caffe2's name of its extension module.
+    name that is the last part of its module's name is the module itself; so is ``C``, Caffe2's name
+    of its extension module.
     """
     where = {name: place for place, names in places.items() for name in names.split()}
 
@@ -44,8 +44,7 @@ def lazily(
             _under_way.remove(get_ident())
         found = sys.modules[place]
         is_module = name == "C" or place.endswith(f".{name}")
-        is_defined = name in getattr(found, "__all__", ())
-        value = getattr(found, name) if is_defined or not is_module else found
+        value = found if is_module else getattr(found, name)
         setattr(sys.modules[module], name, value)
         return value
 

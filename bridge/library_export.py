@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from bridge.c10.tensor_impl import TensorImpl
     from bridge.exchange.registry import Adapter
 
-__all__ = ["export_to"]
-
 
 # Exporters may call others, of the same library for parts of a tensor.
 _MAX_NESTED = 32

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-__all__ = ["REBUILDERS", "reduced"]
-
 # What a tensor in shared memory is in a message of multiprocessing, None for another tensor;
 # bridge.shared sets it.
 in_message: Callable[[Any], tuple[Any, ...] | None] | None = None

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["as_tensor", "strings_of"]
-
 
 def as_tensor(x: Any, dtype: Any, device: Any, copy: bool | None) -> Tensor:
     """Return an at.Tensor of a tensor of any library, or of Python values; see bridge.asarray."""

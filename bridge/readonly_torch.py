@@ -26,8 +26,6 @@ from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.torch_writes import computed, written
 
-__all__ = ["ReadOnlyStorage", "ReadOnlyTensor", "guarded"]
-
 # (parts of torch that its types do not describe)
 _torch: Any = torch
 # An integer of each size, for types that torch's DLPack lacks.

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Drawing", "clipped", "text_width"]
-
 SANS = "system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif"
 MONO = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 _RATIO = 0.61  # width of a letter of a monospaced font over its size

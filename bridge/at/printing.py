@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
-__all__ = ["array_text", "torch_text"]
-
 _PREFIX = "at.Tensor("
 _KINDS_THAT_NUMPY_PRINTS = "?biufc"
 

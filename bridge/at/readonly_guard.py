@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["guard", "read_only"]
-
 
 def read_only() -> EnforceNotMet:
     """Return the error of an operation that would write read-only memory."""

@@ -7,8 +7,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["rounded"]
-
 
 def rounded(tensor: torch.Tensor, ndigits: int | None) -> torch.Tensor:
     """Return a new tensor with each element rounded half to even, as ``round`` does with numbers.

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from bridge.c10.tensor_impl import TensorImpl
 
-__all__ = ["TorchRunner"]
-
 
 class _Call:
     """The arguments of one call as torch receives them, and the conversion of its result."""

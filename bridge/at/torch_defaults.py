@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["CREATING", "default_type", "with_own_defaults"]
-
 # Those whose elements have torch's default type, and those with a type of their own.
 _FLOATS = frozenset(
     {

@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["arange", "eye", "rand", "randn", "tensor"]
-
 
 def _keywords(options: TensorOptions, caller: str) -> dict[str, Any]:
     """Return the options as keywords of torch."""

@@ -7,8 +7,6 @@ A ``__getattr__`` would not need the list, but would make every method call slow
 
 from __future__ import annotations
 
-__all__ = ["ATTRIBUTES", "METHODS"]
-
 # methods
 METHODS = """
 __rdiv__

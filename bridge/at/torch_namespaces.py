@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.at.torch_ops import Run
 
-__all__ = ["TorchNamespace", "namespace"]
-
 # The namespaces, with those inside them.
 _NAMESPACES: dict[str, tuple[str, ...]] = {
     "fft": (),

@@ -18,16 +18,6 @@ if TYPE_CHECKING:
 
     Run: TypeAlias = Callable[[str, Callable[..., Any], Any, Any], Any]
 
-__all__ = [
-    "OPERATORS",
-    "attribute",
-    "for_tensors",
-    "function",
-    "functions",
-    "method",
-    "newer_names",
-]
-
 # Methods of torch.Tensor that an at.Tensor does not get: they concern autograd, which the bridge
 # leaves to torch, or expose storages, which belong to the bridge.
 _EXCLUDED = frozenset(

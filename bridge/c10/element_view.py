@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["ElementView", "as_element"]
-
 
 def as_element(value: Any, dtype: TypeMeta, caller: str = "Tensor.mutable_data") -> Any:
     """Return `value` as an element of `dtype`; a ``str`` for type string is encoded as UTF-8.

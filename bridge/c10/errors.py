@@ -7,17 +7,6 @@ and an ``EnforceNotMet`` to someone porting Caffe2 code.
 
 from __future__ import annotations
 
-__all__ = [
-    "EnforceAssertionError",
-    "EnforceAttributeError",
-    "EnforceBufferError",
-    "EnforceIndexError",
-    "EnforceKeyError",
-    "EnforceNotMet",
-    "EnforceTypeError",
-    "EnforceValueError",
-]
-
 
 class EnforceNotMet(RuntimeError):
     """A condition that an operation requires does not hold.

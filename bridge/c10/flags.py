@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 
-__all__ = ["FLAGS"]
-
 _INT64_MAX = 2**63 - 1
 
 

@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["TensorOptions", "as_options"]
-
 
 class TensorOptions:
     """Element type, device and whether host memory is page-locked; immutable.

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 
 from bridge.c10.type_meta import TypeMeta
 
-__all__ = ["TypeTable"]
-
 
 class TypeTable(Mapping[TypeMeta, int]):
     """A read-only table of the numbers of types; of any types but registered classes."""

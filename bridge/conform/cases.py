@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     Case = Callable[..., None]
 
-__all__ = ["CASES", "MODULES", "parts_of"]
-
 
 MODULES: tuple[Any, ...] = (
     producer_capsules,

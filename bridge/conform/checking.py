@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from bridge.conform.rule import Rule
 
-__all__ = ["check"]
-
 
 def check(subject: Any, rules: Iterable[str] | None = None) -> Report:
     """Check a library, as producer and as consumer, against the rules of DLPack.

@@ -22,8 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["exchanged"]
-
 _KEPT: list[Any] = []
 _LIMIT = 10.0  # seconds for all orders
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["LIMIT", "isolated"]
-
 LIMIT = 3.0  # seconds
 _STEP = 0.1
 _IDLE = 0.5  # seconds without work after the limit, of a process that hangs

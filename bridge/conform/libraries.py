@@ -6,8 +6,6 @@ from __future__ import annotations
 import importlib.util
 from importlib import metadata
 
-__all__ = ["LIBRARIES", "installed", "module_of", "setup_of", "version_of"]
-
 # A library's module, and its lines: imports first, then the result of each part.
 _NUMPY = "import numpy as np"
 LIBRARIES: dict[str, tuple[str, str, str | None, str | None, str | None]] = {

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["PARTS", "loaded"]
-
 PARTS = ("make", "from_dlpack", "to_numpy")
 _WARM = 60.0  # seconds for the first use
 

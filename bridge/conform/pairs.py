@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["check_pairs", "pair_is_broken"]
-
 
 def check_pairs(names: Sequence[str]) -> list[dict[str, Any]]:
     """Pass a tensor from each library to each, in every order of release.

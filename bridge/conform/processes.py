@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["ask"]
-
 
 def ask(module: str, request: Any) -> Any:
     """Return the answer of ``python -m module DESCRIPTOR REQUEST``.

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from bridge.conform.rule import Rule
 
-__all__ = ["BROKEN", "Report", "Result"]
-
 BROKEN = ("broken", "crash", "hang")
 
 

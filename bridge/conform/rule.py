@@ -7,18 +7,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = [
-    "DEVICE_METHOD",
-    "FROM_DLPACK",
-    "HEADER",
-    "METHOD",
-    "MUST",
-    "SHOULD",
-    "SPECIFICATION",
-    "Rule",
-    "rows",
-]
-
 MUST, SHOULD = "must", "should"
 HEADER = "dlpack.h 1.3, "
 SPECIFICATION = "Python Specification for DLPack, "

@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["RULES", "chosen_rules"]
-
 RULES: tuple[Rule, ...] = tuple(
     sorted(
         (*PRODUCER_RULES, *CONSUMER_RULES, *TABLE_RULES), key=lambda rule: rule.role, reverse=True

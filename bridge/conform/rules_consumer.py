@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from bridge.conform.rule import FROM_DLPACK, HEADER, METHOD, MUST, SHOULD, SPECIFICATION, rows
 
-__all__ = ["CONSUMER_RULES"]
-
 _SEMANTICS = SPECIFICATION + "Semantics"
 _IMPLEMENTATION = SPECIFICATION + "Implementation"
 _TENSOR = HEADER + "DLTensor"

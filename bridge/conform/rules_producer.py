@@ -14,8 +14,6 @@ from bridge.conform.rule import (
     rows,
 )
 
-__all__ = ["PRODUCER_RULES"]
-
 _SYNTAX = SPECIFICATION + "Syntax for data interchange with DLPack"
 _SEMANTICS = SPECIFICATION + "Semantics"
 _IMPLEMENTATION = SPECIFICATION + "Implementation"

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from bridge.conform.rule import HEADER, MUST, rows
 
-__all__ = ["TABLE_RULES"]
-
 _TABLE = HEADER + "DLPackExchangeAPI"
 _HEADER_OF_TABLE = HEADER + "DLPackExchangeAPIHeader"
 _MANAGED = HEADER + "DLPackManagedTensorFromPyObjectNoSync"

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from bridge.conform.rule import Rule
 
-__all__ = ["run_rules"]
-
 _HANGS = 3  # after which the rest of a role is not tried
 _LONGEST = 600  # characters of an observation
 

@@ -23,8 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["main"]
-
 
 def main(descriptor: int, request: dict[str, Any]) -> None:
     """Do the task, and write the answer."""

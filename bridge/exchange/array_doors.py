@@ -14,8 +14,6 @@ from bridge.exchange.library_fit import refuse_nulls
 from bridge.exchange.numpy import import_array
 from bridge.exchange.refusal import reason_of
 
-__all__ = ["import_array_interface", "import_array_method"]
-
 
 def import_array_interface(x: Any, copy: bool | None) -> TensorImpl:
     """Return the TensorImpl of the memory that ``__array_interface__`` describes.

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["REFLECTED", "call_numpy", "call_ufunc"]
-
 # The ufunc that NumPy calls for a binary operator -> the method of its right operand.
 REFLECTED = {
     "add": "__radd__",

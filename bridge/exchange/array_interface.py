@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["check_interface", "interface_of"]
-
 # No machine has more bytes of address space: 57 bits, half of it the kernel's.
 _ADDRESSES = 2**56
 

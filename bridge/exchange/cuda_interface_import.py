@@ -18,8 +18,6 @@ from bridge.exchange.array_interface import check_interface
 from bridge.exchange.dlpack_import import adopt_cuda_memory
 from bridge.exchange.streams import wait_for_producer
 
-__all__ = ["import_cuda_interface"]
-
 
 def import_cuda_interface(x: Any, interface: Any) -> TensorImpl:
     """Return a TensorImpl over the CUDA memory that `interface` of `x` describes; shared.

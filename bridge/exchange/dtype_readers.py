@@ -8,8 +8,6 @@ code a `TypeMeta`, which is equal to both. ``x.dtype()`` is a TypeMeta everywher
 
 from __future__ import annotations
 
-__all__ = ["reader_kind"]
-
 # Written for torch's tensors.
 _TORCH = """
 accelerate botorch captum diffusers functorch gpytorch ignite kornia lightning lightning_fabric

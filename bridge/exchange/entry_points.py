@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["call_all", "call_named", "call_of_package", "names"]
-
 _GROUP = "bridge.adapters"
 _called: set[tuple[str, str]] = set()
 _found: list[EntryPoint] = []

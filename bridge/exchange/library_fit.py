@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["fit", "plain_array", "refuse_nulls", "refuse_types"]
-
 
 def fit(tensor: Any, *, writable: bool = False, row_major: bool = False) -> Any:
     """Return the at.Tensor `tensor`, or a copy that the library can hold.

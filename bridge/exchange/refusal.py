@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["endless_importers", "no_memory", "reason_of"]
-
 # Attributes by which libraries give access to the memory of an object, in order of preference.
 _ATTRIBUTES = ("data", "values", "value", "planes", "array", "tensor", "buffer")
 # Numbers of a library may have a buffer, but are no tensor.

@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container
     from typing import Any
 
-__all__ = [
-    "Adapter",
-    "add_folder",
-    "adapter_named",
-    "adapter_of",
-    "exporting_adapter",
-    "exporting_names",
-    "missing_library",
-    "on_change",
-    "register",
-]
-
 # What to install if a module of the folder cannot be loaded, if it is not its own name.
 _PACKAGES = {
     "cupy": "cupy-cuda12x",

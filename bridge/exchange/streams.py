@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = [
-    "check_stream",
-    "current_handle",
-    "current_stream",
-    "make_consumer_wait",
-    "on_current_streams",
-    "synchronise_host",
-    "wait_for_event",
-    "wait_for_handle",
-    "wait_for_producer",
-]
-
 _CUDA, _ROCM = 2, 10
 _LEGACY = 0
 # No handle is an address in the first page of memory, nor odd.

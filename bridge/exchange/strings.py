@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from bridge.c10.tensor_impl import TensorImpl
 
-__all__ = ["first_leaf", "import_strings"]
-
 
 def import_strings(x: Any, copy: bool | None = None) -> TensorImpl:
     """Return a TensorImpl of the strings in `x`: text, ``bytes``, or nested lists of them.

@@ -8,8 +8,6 @@ from bridge.c10.reports import report_copy
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.device_memory import as_cpu_memory, copied_to, current_index
 
-__all__ = ["to_device"]
-
 _PAGE_LOCKED = (DeviceType.CUDAHost, DeviceType.ROCMHost)
 
 

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["lacks_memory", "require_torch_device"]
-
 _HOST = (DeviceType.CPU, DeviceType.CUDAHost, DeviceType.ROCMHost)
 # The modules of torch that know how many devices there are; the one of ext_dev is whatever was
 # registered under torch's "privateuse1".

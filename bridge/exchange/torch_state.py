@@ -13,21 +13,6 @@ import torch
 
 from bridge.exchange.refusal import reason_of
 
-__all__ = [
-    "UNDEFINED",
-    "is_without_memory",
-    "is_one_block",
-    "is_undefined",
-    "plain_of_read_only",
-    "exceeds_storage",
-    "require_initialised",
-    "require_whole_bytes",
-    "is_placeholder",
-    "why_not",
-    "why_not_subclass",
-]
-
-
 UNDEFINED = "The tensor is undefined: it has no type, device or memory."
 _BITS = "torch's {dtype} is bits without a meaning, which DLPack lacks. Use view(torch.uint8)."
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["computed", "written"]
-
 # What torch keeps as a bit of a tensor until an operation needs the values.
 _LAZY = ("Conjugate", "Negative", "ZeroTensor")
 # Running statistics, which normalizations write, in training mode if they have one.

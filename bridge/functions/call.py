@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["Call", "Results", "Static", "is_result"]
-
 
 class Call:
     """The arguments of one call: a structure, the other leaves, and the place of each tensor.

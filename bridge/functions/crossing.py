@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from bridge.functions.call import Call
 
-__all__ = ["arrive", "deliver", "drop_error", "floats_of", "run"]
-
 # Their tensors never change.
 _IMMUTABLE = ("jax", "tensorflow")
 

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
             """
 
 
-__all__ = ["Outcome", "Spec"]
-
-
 class Outcome(NamedTuple):
     """A run of a function.
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from bridge.functions.outcome import Node
 
-__all__ = ["Records"]
-
 # Nodes that were never used, as of forward passes whose gradient is never taken.
 MOST = 1024
 _NUMBER = 8

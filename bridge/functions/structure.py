@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["Structure", "flatten"]
-
 _LEAF = None
 _SCALARS = (int, float, bool, complex, str, bytes, type(None))
 

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["UNNAMED", "library_of"]
-
 # The library of a tensor that only its protocols tell about.
 UNNAMED = "unnamed"
 # The tensors of libraries whose other classes are not tensors.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from bridge.functions.call import Call, Results
     from bridge.functions.outcome import Node
 
-__all__ = ["Forward", "Operation", "Pull"]
-
 # Outlines that are kept for each wrapped function.
 _MOST = 256
 

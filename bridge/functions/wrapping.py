@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["wrap"]
-
 _BUILT_IN = ("torch", "numpy", "at", "caffe2")
 _WITHOUT_GRADIENTS = ("numpy", "cupy")
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-__all__ = ["after_import"]
-
 
 class _Finder:
     """Stands first in ``sys.meta_path``, lets the others find modules, and notes their execution.

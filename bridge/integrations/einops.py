@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["register"]
-
 _backends: list[Any] = []  # a class does not keep those alive that derive from it
 
 

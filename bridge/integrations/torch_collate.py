@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["register"]
-
 
 def register() -> None:
     """Add both tensor classes to the map that default_collate has for further types."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["TracedTensor", "register"]
-
 
 class TracedTensor(torch.Tensor):
     """The result of `from_dlpack` of a torch tensor in one graph: it, with at.Tensor's methods.

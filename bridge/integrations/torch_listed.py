@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     # Runs an operator: its inputs, its arguments by name, and the number of its outputs.
     Run = Callable[[list[Any], dict[str, Any], int], list[Any]]
 
-__all__ = ["ListedOperator"]
-
 _PREALLOCATED = "_caffe2_preallocated_outputs"
 
 

@@ -11,8 +11,6 @@ from bridge.c10.device import DeviceType, as_device
 from bridge.c10.options import TensorOptions
 from bridge.caffe2.tensor.tensor import Tensor as Caffe2Tensor
 
-__all__ = ["register"]
-
 
 def register() -> None:
     """Allow the functions and classes that pickles of tensors name.

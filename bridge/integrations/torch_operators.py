@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Bound, Declaration
 
-__all__ = ["register"]
-
 _NAME = "_caffe2"
 _COUNT = "outputs"  # the argument for the number of outputs
 

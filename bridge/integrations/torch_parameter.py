@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["register"]
-
 
 def register() -> None:
     """Make torch.nn.Parameter take both tensor classes, as `bridge.to_torch` does."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-__all__ = ["register"]
-
 
 class _Whole:
     """An at.Tensor that torch cannot hold, such as one of strings, as a tree without leaves."""

@@ -7,8 +7,6 @@ Printed by ``torch._C._jit_get_all_schemas()``, without the last parameter, whic
 
 from __future__ import annotations
 
-__all__ = ["SCHEMAS"]
-
 _TABLE = """
 AliasWithName(Tensor input, str name, bool is_backward=False) -> (Tensor output)
 BBoxTransform(Tensor rois, Tensor deltas, Tensor im_info, float[] weights, bool apply_scale,

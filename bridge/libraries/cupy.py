@@ -20,8 +20,6 @@ from bridge.exchange.refusal import reason_of
 from bridge.exchange.registry import register
 from bridge.exchange.to_device import to_device
 
-__all__ = ["export"]
-
 
 def is_cuda(impl: TensorImpl) -> bool:
     """Return whether CuPy can share the memory."""

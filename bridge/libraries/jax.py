@@ -25,8 +25,6 @@ from bridge.exchange.numpy import export_array
 from bridge.exchange.refusal import reason_of
 from bridge.exchange.registry import register
 
-__all__ = ["export", "import_", "place"]
-
 # In bytes. XLA shares memory of the CPU with this alignment and copies all other.
 ALIGNMENT = 64
 _WIDE = ("int64", "uint64", "float64", "complex128")

@@ -3,6 +3,4 @@
 
 from __future__ import annotations
 
-from bridge.libraries import jax
-
-__all__ = ["jax"]
+from bridge.libraries import jax as jax

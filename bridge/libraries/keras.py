@@ -10,8 +10,6 @@ from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.registry import register
 
-__all__ = ["import_"]
-
 
 def import_(x: Any, copy: bool | None) -> TensorImpl | None:
     """Return the TensorImpl of the value of a ``keras.Variable``.

@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["array_memory"]
-
 
 def array_memory(array: Any) -> TensorMemory:
     """Return the memory of a NumPy array of any element type, byte order and alignment."""

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import NamedTuple
 
-__all__ = ["AuditLog", "Record"]
-
 if TYPE_CHECKING:
 
     class _Fields(NamedTuple):

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-__all__ = ["Audit", "NoCopy"]
-
 
 class _Link:
     """An open context: its log, or None if it forbids copies; and the enclosing context."""

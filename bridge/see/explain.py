@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from bridge.see.tensor_memory import Block, TensorMemory
 
-__all__ = ["Explanation", "Explanations", "explain"]
-
 _FIELDS = (
     "address",
     "nbytes",

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from bridge.see.tensor_memory import TensorMemory
 
-__all__ = ["find_memory"]
-
 
 def find_memory(x: Any) -> TensorMemory:
     """Return the memory of `x`: a tensor of any framework, a Storage or a blob.

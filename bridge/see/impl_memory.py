@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["impl_memory", "storage_memory"]
-
 
 def impl_memory(impl: TensorImpl) -> TensorMemory:
     """Return the memory of a TensorImpl."""

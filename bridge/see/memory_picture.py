@@ -31,8 +31,6 @@ if TYPE_CHECKING:
         _buffer: Buffer | None
 
 
-__all__ = ["memory_picture"]
-
 _MARGIN, _LABELS, _BAR = 20.0, 250.0, 620.0  # pixels: around, of the texts, of the longest bar
 _LEAST = 6.0  # pixels of the shortest bar
 _BAR_HEIGHT, _ROW = 22.0, 36.0

@@ -9,8 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["nbytes_of"]
-
 
 def nbytes_of(x: Any) -> int | None:
     """Return the size of the elements of `x` in bytes; None if `x` does not report it.

@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["shares_memory"]
-
 # The number of candidates that NumPy may try, which mostly takes less than a second. The problem is
 # NP-complete: there are strides for which it would not end.
 _MAX_WORK: Any = 3 * 10**6

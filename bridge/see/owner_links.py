@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["owner_links"]
-
 
 def owner_links(owner: Any) -> list[dict[str, Any]]:
     """Return a link for an object that keeps memory alive, and for each object that it refers to.

@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["producer_memory"]
-
 # Element types of TensorFlow without plain memory; its DLPack export of them aborts the process.
 _OPAQUE = ("string", "resource", "variant")
 # Classes of placeholders that replace tensors while a function is traced.

@@ -25,8 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["sharers"]
-
 
 def sharers(x: Any, memory: TensorMemory) -> list[str]:
     """Describe the other users of the buffer of `x`, whose memory is `memory`; a text for each.

@@ -8,15 +8,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = [
-    "Block",
-    "TensorMemory",
-    "address_space",
-    "byte_range",
-    "byte_runs",
-    "merged_dims",
-]
-
 # Device types whose memory the CPU can address; they share one address space.
 _HOST = ("cpu", "cuda_host", "rocm_host", "cuda_managed", "ext_dev")
 

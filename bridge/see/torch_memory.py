@@ -22,8 +22,6 @@ from bridge.exchange.torch_state import (
 )
 from bridge.see.tensor_memory import Block, TensorMemory, address_space, byte_range
 
-__all__ = ["torch_byte_range", "torch_memory", "torch_sizes"]
-
 # The methods that return the parts of a sparse tensor.
 _PARTS: dict[Any, tuple[str, ...]] = {
     torch.sparse_coo: ("_indices", "_values"),

@@ -7,8 +7,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["class_name", "type_name"]
-
 # Classes whose public name is not in the module that defines them.
 _NAMES = {
     "jaxlib._jax.ArrayImpl": "jax.Array",

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from bridge.c10.tensor_impl import TensorImpl
     from bridge.shared.segment import Segment
 
-__all__ = ["Receipts", "prepare", "receipts", "register"]
-
 _RECEIPT = Struct("<Q")
 _FEW = 16  # messages on their way that are looked through each time
 _MOST_INHERITED = 200  # descriptors for one process; a fork server takes 256

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from bridge.c10.tensor_impl import TensorImpl
 
-__all__ = ["Shared", "arrived", "attach", "referred", "share"]
-
 _MOST_IN_A_LINK = 2000  # bytes of a Description
 _POLL = 0.002  # seconds between two looks for a name
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     # a key, a type, sizes, the first byte, and the one behind the last
     _Entry = tuple[str, str, Sequence[int], int, int]
 
-__all__ = ["ALIGNMENT", "Description", "Leaf", "Plan", "plan", "plan_one", "read", "token_of"]
-
 ALIGNMENT = 64
 _MAGIC = b"bridge\x00\x01"
 # magic, digest of all that precedes the leaves, token, bytes of the file, of the description, of

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from bridge.shared.segment import Segment
 
-__all__ = ["Link", "Place", "checked", "claim", "fd_path", "find"]
-
 _PARENT = "/tmp"  # not tempfile's, which goes by the environment
 _PREFIX = "bridge-names-"
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)

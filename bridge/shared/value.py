@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from bridge.shared.segment import Segment
     from bridge.trees import Flat
 
-__all__ = ["Source", "Specs", "Tensors", "build"]
-
 _NO_TENSORS = (str, bytes, int, float, complex, type(None), type)
 
 

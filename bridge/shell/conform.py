@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from bridge.conform import Report
 
-__all__ = ["add_to"]
-
 _EXAMPLES = """\
 examples:
   bridge conform

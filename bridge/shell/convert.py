@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     Sizes = dict[str, tuple[list[int], str]]
 
-__all__ = ["add_to"]
-
 _EXAMPLES = """\
 examples:
   bridge caffe2 convert model.minidb -o model.safetensors

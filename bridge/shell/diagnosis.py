@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     Outcome = dict[str, Any]
 
-__all__ = ["diagnose"]
-
 Task = tuple[str, ...]
 # The parts that are always there, and the framework that is compiled into the bridge.
 _OWN = ("at", "caffe2")

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["add_to"]
-
 _EXAMPLES = """\
 examples:
   bridge doctor

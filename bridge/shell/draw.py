@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["add_to"]
-
 _EXAMPLES = """\
 examples:
   bridge caffe2 draw predict_net.pb -o net.svg

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["CommandError", "UsageError", "about", "one_line"]
-
 
 class CommandError(Exception):
     """A command failed: exit status 1. Its text is for the user, and is one line."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["add_to"]
-
 _EXAMPLES = """\
 examples:
   bridge caffe2 inspect predict_net.pb init_net.pb

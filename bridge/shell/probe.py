@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["main"]
-
 _VALUES = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 _REPEATS = 5
 # How a framework makes a tensor in memory of its own; others get it from `bridge.convert`.

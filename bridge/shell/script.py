@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["add_to", "run_directly"]
-
 _EXAMPLES = """\
 examples:
   bridge caffe2 run train.py --epochs 3

@@ -7,8 +7,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["shared_memory"]
-
 
 def shared_memory() -> dict[str, Any]:
     """Return the outcome of sharing a tensor and attaching it by its name, by JSON's types.

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-__all__ = ["Progress", "as_json", "nbytes_text", "print_table"]
-
 _INTERVAL = 0.1  # seconds between two updates of the progress
 
 

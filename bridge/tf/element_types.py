@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["BY_NAME", "BY_NUMBER", "ROWS", "STRING", "Row", "why_not"]
-
 
 class Row(NamedTuple):
     """One element type of TensorFlow.

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceBufferError, EnforceNotMet, EnforceValueError
 
-__all__ = ["TensorProtoError", "damaged"]
-
 
 class TensorProtoError(EnforceBufferError, EnforceValueError):
     """Bytes that are not a valid TensorProto, or a tensor that a TensorProto cannot hold.

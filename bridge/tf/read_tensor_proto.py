@@ -18,8 +18,6 @@ from bridge.tf.message import MAX_NBYTES, MAX_RANK, ShapeMessage, TensorMessage
 from bridge.tf.shape_proto import known_dims, message_bytes, read_shape
 from bridge.tf.value_fields import numbers, strings, strings_of_content
 
-__all__ = ["from_tensor_proto"]
-
 
 def from_tensor_proto(proto: Any, copy: bool = False) -> Tensor:
     """Return the at.Tensor of a TensorProto, given as a message of TensorFlow or as its bytes.

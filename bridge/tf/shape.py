@@ -13,8 +13,6 @@ from bridge.tf.shape_proto import TensorShapeProto, known_dims, message_bytes, r
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["TensorShape"]
-
 _Dims: TypeAlias = "tuple[int | None, ...] | None"
 
 

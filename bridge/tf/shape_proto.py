@@ -14,8 +14,6 @@ from bridge.wire.tensor_decoding import Source
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Dim", "TensorShapeProto", "known_dims", "message_bytes", "read_shape"]
-
 # Numbers of tensor_shape.proto, TensorFlow 2.21.
 _DIM, _UNKNOWN_RANK = 2, 3
 _SIZE = 1

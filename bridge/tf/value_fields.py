@@ -18,8 +18,6 @@ from bridge.wire.field_encoding import length_head
 if TYPE_CHECKING:
     from bridge.tf.element_types import Row
 
-__all__ = ["numbers", "strings", "strings_of_content"]
-
 # A field of varints of 64 bits.
 _INT64_VAL = 10
 

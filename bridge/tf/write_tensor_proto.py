@@ -23,8 +23,6 @@ from bridge.wrapper import Wrapper
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["make_tensor_proto"]
-
 _DTYPE, _SHAPE, _CONTENT = 1, 2, 4
 # Types that TensorFlow always writes to their `*_val` field, never as tensor_content.
 _NEVER_CONTENT = frozenset(

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet
 
-__all__ = ["at"]
-
 
 def at(path: str, error: Exception) -> Exception:
     """Return an error of the class of `error` whose message begins with the path of the leaf.

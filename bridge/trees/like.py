@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from bridge.exchange.registry import Adapter
 
-__all__ = ["convert_like"]
-
 
 def convert_like(x: Any, like: Any, copy: bool | None, writable: bool, readonly: bool) -> Any:
     """Return `x`, a tensor or a tree, as the library of `like`, on its device."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-__all__ = ["Node", "is_always_single", "is_single", "is_tensor", "is_tree", "keeps", "node_of"]
-
 # Values that are leaves of no library. They occur anywhere, so that being the same object says
 # nothing.
 SCALARS = (int, float, complex, str, bytes, type(None), type)

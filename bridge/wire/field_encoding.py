@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-__all__ = ["length_head", "tagged", "varint", "varint_field"]
-
 
 def varint(value: int) -> bytes:
     """Encode an int; a negative one as the ten bytes of its 64-bit two's complement.

@@ -9,8 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["created_net", "find_created_by"]
-
 _find: list[Callable[[str, str], Any]] = []
 
 

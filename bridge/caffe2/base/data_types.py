@@ -14,16 +14,6 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
 
-__all__ = [
-    "ELEMENT_TYPES",
-    "FIELDS",
-    "NUMBERS",
-    "DataType",
-    "number_of_argument",
-    "type_of_argument",
-]
-
-
 class DataType:
     """The numbers of the element types in Caffe2's ``TensorProto``.
 

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["DebugMode", "debug"]
-
 
 class DebugMode:
     """Runs functions, and starts the debugger where they raise."""

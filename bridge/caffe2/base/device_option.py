@@ -10,19 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "CPU",
-    "CUDA",
-    "HIP",
-    "IsGPUDeviceType",
-    "device_equal",
-    "device_kind",
-    "device_of_option",
-    "device_option_equal",
-    "asked_device",
-    "tensor_device",
-]
-
 # The names of the device types, by Caffe2's number, which is not DLPack's. Follows DeviceTypeProto,
 # caffe2/proto/caffe2.proto, PyTorch 1.8.1.
 _NAMES = ("CPU", "CUDA", "MKLDNN", "OPENGL", "OPENCL", "IDEEP", "HIP", "FPGA", "MSNPU", "XLA")

@@ -13,14 +13,6 @@ from bridge.c10.errors import (
 )
 from bridge.exchange.torch_devices import lacks_memory
 
-__all__ = [
-    "EnforceAttributeError",
-    "EnforceMemoryError",
-    "ReturnedFalseError",
-    "also_as",
-    "wrap_error",
-]
-
 
 class EnforceAttributeError(EnforceNotMet, AttributeError):
     """An EnforceNotMet that is also an AttributeError."""

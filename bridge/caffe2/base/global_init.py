@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.flags import FLAGS
 
-__all__ = ["GetGlobalInitArgs", "GlobalInit", "on_flag"]
-
 _args: list[str] = []
 _listeners: dict[str, Callable[[str], None]] = {}
 

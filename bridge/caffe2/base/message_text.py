@@ -16,14 +16,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-__all__ = [
-    "CaffeBlobToNumpyArray",
-    "ConvertProtoToBinary",
-    "GetContentFromProto",
-    "GetContentFromProtoString",
-    "TryReadProtoWithClass",
-]
-
 
 def TryReadProtoWithClass(cls: type, s: Any) -> Any:
     """Return a new message of class `cls`, read from text, or else from bytes.

@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-__all__ = [
-    "InvalidMessageError",
-    "as_message",
-    "caffe2_pb2",
-    "check_text",
-    "kind_of",
-    "message_in",
-    "set_fields",
-    "wire_bytes",
-]
-
 _loaded: ModuleType | None = None
 
 

@@ -14,16 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-__all__ = [
-    "DummyName",
-    "InvalidNameError",
-    "listed",
-    "name_of",
-    "new_name",
-    "shortened",
-    "shown_sizes",
-]
-
 _NAMES = 5
 _SIZES = 8
 _CHARACTERS = 60

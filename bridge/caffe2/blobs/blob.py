@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     import torch
 
-__all__ = ["Blob"]
-
 
 class Blob(BlobCore):
     """A container of one value: a tensor, a string, or an object of a registered class.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
-__all__ = ["BlobTensor"]
-
 
 class BlobTensor:
     """The tensor that a blob holds, from ``blob.tensor()``.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-__all__ = ["copied_to_numpy", "copy_into", "is_on", "keeps_buffer", "prepare", "tensor_of_array"]
-
 _FED = "a NumPy array is copied when it is fed"
 
 

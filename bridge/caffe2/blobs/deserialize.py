@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from bridge.c10 import Device
     from bridge.caffe2.blobs.core import BlobCore
 
-__all__ = ["deserialize", "read_blob"]
-
 
 def deserialize(blob: BlobCore, data: Any, subject: str, caller: str) -> None:
     """Make `blob` hold a copy of the contents of the BlobProto `data`, contiguous bytes.

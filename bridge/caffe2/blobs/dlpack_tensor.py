@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["DLPackTensor"]
-
 
 class DLPackTensor:
     """The tensor of a blob, to be read and replaced without copying.

@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["feed", "feed_error"]
-
 
 def feed(blob: BlobCore, value: Any, device_option: Any, name: str | None, caller: str) -> None:
     """Set `blob` to `value`; a NumPy array goes to the device that `device_option` specifies.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-__all__ = ["Int8Tensor", "Int8TensorCPU"]
-
 
 _DOC = """A fetched quantized tensor, where real = scale * (data - zero_point).
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from bridge.c10 import TypeMeta
 
-__all__ = ["object_message", "object_of", "tensor_of"]
-
 _COUNTER = b"std::unique_ptr<Counter<int64_t>>"
 _INDEX = b"std::unique_ptr<caffe2::IndexBase>"
 _MUTEX = b"std::unique_ptr<std::mutex>"

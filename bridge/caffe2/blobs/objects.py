@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["AtomicBool", "Counter", "Fields", "Index", "Map", "Mutex", "TreeCursor"]
-
 
 class Counter:
     """An integer that several threads may change."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.blobs.core import BlobCore
 
-__all__ = ["is_array", "put_array", "put_by_type", "put_device_copy"]
-
 _CPU = Device("cpu")
 
 _wrap = Tensor._wrap

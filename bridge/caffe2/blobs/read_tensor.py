@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.blobs.core import BlobCore
     from bridge.wire.tensor_decoding import Payload
 
-__all__ = ["TENSOR_TYPES", "Content", "content_of", "device_of", "int8_tensor_of", "read_tensor"]
-
 # The types of 8 and 16 bits, whose elements byte_data may hold as they are in memory.
 _IN_BYTES = (c10.bool, c10.float16, c10.int8, c10.int16, c10.uint8, c10.uint16)
 TENSOR_TYPES = (b"Tensor", b"TensorCPU", b"TensorCUDA")

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.blobs.core import BlobCore
 
-__all__ = ["DEFAULT_CHUNK_SIZE", "serialize", "serialize_chunks"]
-
 # The default number of elements of a tensor in one record of a file.
 DEFAULT_CHUNK_SIZE: Final = 1_000_000
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-__all__ = ["STRING_KINDS", "Strings", "as_bytes", "encoded_elements"]
-
 # The kinds of NumPy dtypes for strings: objects, bytes, text, variable-width text.
 STRING_KINDS = "OSUT"
 

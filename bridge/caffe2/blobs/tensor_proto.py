@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-__all__ = ["Caffe2TensorToNumpyArray", "NumpyArrayToCaffe2Tensor"]
-
 # Their fields do not hold the values as numbers.
 _ENCODED = (DataType.BYTE, DataType.FLOAT16, DataType.STRING)
 

@@ -23,8 +23,6 @@ from bridge.caffe2.tensor.tensor import Tensor
 from bridge.wire.field_encoding import length_head, tagged, varint, varint_field
 from bridge.wire.tensor_encoding import joined, packed_nbytes
 
-__all__ = ["chunk_message", "int8_message", "require_message_size", "tensor_messages"]
-
 # The numbers of TensorProto's fields that hold values; 0 for strings, which have a tag each.
 _FIELD_NUMBERS = {
     "float_data": 3,

@@ -22,22 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "BIAS",
-    "COMPUTED",
-    "WEIGHT",
-    "XAVIER",
-    "ZEROS",
-    "arg_scope",
-    "constant",
-    "cudnn_arguments",
-    "has_helper",
-    "helper",
-    "helpers_by_name",
-    "listed_parameter",
-    "parameter",
-]
-
 # An operator that fills a parameter, and its arguments.
 Fill = tuple[str, "dict[str, Any]"]
 XAVIER: Fill = ("XavierFill", {})

@@ -21,15 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "instance_norm",
-    "layer_norm",
-    "lrn",
-    "moments_with_running_stats",
-    "spatial_bn",
-    "spatial_gn",
-]
-
 
 def _channel_parameters(
     model: ModelHelper, out: Any, dim_in: int, *kinds: tuple[str, Any, float, str]

@@ -16,29 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "accuracy",
-    "arg_min",
-    "average_pool",
-    "batch_mat_mul",
-    "concat",
-    "depth_concat",
-    "dropout",
-    "fused_8bit_rowwise_quantized_to_float",
-    "mat_mul",
-    "max_pool",
-    "max_pool_with_index",
-    "prelu",
-    "reduce_sum",
-    "relu",
-    "softmax",
-    "sparse_lengths_sum_4bit_rowwise_sparse",
-    "sub",
-    "sum",
-    "tanh",
-    "transpose",
-]
-
 
 def _operator(name: str, op_type: str, has_engine: bool = False) -> Callable[..., Any]:
     """Return the function of brew that adds one operator without parameters.

@@ -25,16 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "conv",
-    "conv_nd",
-    "conv_transpose",
-    "elementwise_linear",
-    "fc",
-    "group_conv",
-    "group_conv_deprecated",
-]
-
 
 @helper
 def fc(

@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["add_weight_decay", "db_input", "iter"]
-
 
 @helper
 def iter(model: ModelHelper, blob_out: Any, **kwargs: Any) -> Any:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.conversion.entries import Entries, Entry, Progress
 
-__all__ = ["open_entries", "write_entries"]
-
 _CALLER = "convert"
 _STREAMS = {"safetensors": write_safetensors, "npz": write_npz}
 # The files of an LMDB database.

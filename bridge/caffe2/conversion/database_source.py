@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     _Found: TypeAlias = "_Tensor | _Strings | Entry"
 
-__all__ = ["DatabaseEntries"]
-
 _CALLER = "convert"
 _CHUNK = b"#%"
 

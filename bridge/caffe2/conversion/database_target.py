@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.conversion.entries import Entry
     from bridge.caffe2.files.records import Writer
 
-__all__ = ["write_records"]
-
 _CALLER = "convert"
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     # Called with the bytes done and the bytes of all entries.
     Progress = Callable[[int, int], None]
 
-__all__ = ["CHUNK_NBYTES", "Entry", "Entries", "read_range", "with_progress"]
-
 # A record of Caffe2's files has a million elements, of 1, 2, 4 or 8 bytes: a chunk is whole records
 # of any type, which are written without being put together first.
 CHUNK_NBYTES = 8_000_000

@@ -12,8 +12,6 @@ from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.conversion.safetensors_files import is_safetensors
 
-__all__ = ["CHECKPOINTS", "NET", "kind_of_file", "unknown_file"]
-
 # The kinds that hold blobs; a database may be a predictor export.
 CHECKPOINTS = ("minidb", "lmdb", "pickle", "safetensors", "npz")
 NET = "net"

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.blobs.blob import Blob
     from bridge.caffe2.conversion.entries import Buffer
 
-__all__ = ["BlobEntries"]
-
 
 class BlobEntries(Entries):
     """The entries of blobs, by name."""

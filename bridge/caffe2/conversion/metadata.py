@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["metadata_of", "with_metadata"]
-
 _QUANTIZED = ("uint8", "int32")  # the elements that an Int8 tensor may have
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-__all__ = ["ModuleSource"]
-
 _WIDTH = 100  # characters of a line
 _NO_CHANGE = frozenset({"alias", "lift_fresh_copy", "reshape", "view"})
 _INDENT = " " * 8

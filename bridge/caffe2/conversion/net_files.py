@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["write_net"]
-
 _CALLER = "convert"
 _SOURCE, _WEIGHTS = "module.py", "weights.safetensors"
 # The files of a folder that may be replaced: our own, and those that Python adds.

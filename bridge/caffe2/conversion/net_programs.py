@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
-__all__ = ["exported", "exported_with_steps", "write_onnx", "write_pt2"]
-
 _CALLER = "convert"
 
 

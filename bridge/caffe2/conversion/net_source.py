@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.conversion.entries import Entry
 
-__all__ = ["MissingSizesError", "NetSource", "UnknownInputError", "net_of_file", "read_net"]
-
 _CALLER = "convert"
 # Sizes that mobile_exporter gives to inputs, whatever they are.
 _UNKNOWN = [1]

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.conversion.entries import Buffer
 
-__all__ = ["NpzEntries", "write_npz"]
-
 _CALLER = "convert"
 _METADATA = "caffe2.json"
 # Of a member's own head: how long its name and the field after it are.

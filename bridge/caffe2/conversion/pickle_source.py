@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.conversion.entries import Buffer
 
-__all__ = ["PickleEntries"]
-
 _CALLER = "convert"
 _LONG = 256  # bytes of a string that is left in the file
 # Opcodes with bytes or text of a length before them: the bytes of the opcode and the length.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.conversion.entries import Entry
 
-__all__ = ["PredictorExport", "predictor_export_in"]
-
 _CALLER = "predictor export"
 _KEY = "!!META_NET_DEF"
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any, BinaryIO
 
-__all__ = ["SafetensorsEntries", "is_safetensors", "write_safetensors"]
-
 _CALLER = "convert"
 _MAX_HEADER = 100_000_000  # bytes; the limit of the package safetensors
 _TYPES = {

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["Text", "call_text", "is_assertion", "literal"]
-
 # A function that returns the text of an argument: of a node, a list, a number, a type.
 if TYPE_CHECKING:
     Text = Callable[[Any], str]

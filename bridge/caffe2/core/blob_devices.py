@@ -12,13 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "InferBlobDevices",
-    "InferOpBlobDevices",
-    "InferOpBlobDevicesAsDict",
-    "InferOpDeviceAsBlobDevices",
-]
-
 # The inputs and outputs that are on the CPU wherever the operator runs; None is all of them.
 _ON_CPU: dict[str, tuple[tuple[int, ...] | None, tuple[int, ...] | None]] = {
     "Adam": ((5,), ()),

@@ -18,19 +18,6 @@ if TYPE_CHECKING:
     # Called as f(operator, prefix, blob_remap); renames blobs in the arguments of the operator.
     RemapFunction = Callable[[Any, str, dict[str, Any]], None]
 
-__all__ = [
-    "DEFAULT_REMAP_FUNCS",
-    "blob_names",
-    "clone_net_def",
-    "control_op_remap",
-    "copy_operators",
-    "net_names_used",
-    "recurrent_network_op_remap",
-    "remap_input",
-    "remap_proto",
-    "rename",
-]
-
 # The names of the nets that were created in this process; a second net of a name gets a number.
 net_names_used: set[str] = set()
 

@@ -20,15 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "InjectCrossDeviceCopies",
-    "InjectDeviceCopiesAmongNets",
-    "InjectDeviceCopiesAmongNetsWithoutB2D",
-    "RemapEntry",
-    "copy_func_between_devices",
-    "update_placeholder_op_output",
-]
-
 
 class RemapEntry:
     """A blob and a device that it was copied to: the key of a table of copies."""

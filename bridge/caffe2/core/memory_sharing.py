@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["compute_blob_recycling_for_dag", "optimize_inference_net"]
-
 
 # Operators that must work in place, though another name would pass for an output.
 _IN_PLACE = frozenset(("IndexFreeze", "IndexLoad", "Iter", "ScatterAssign", "ScatterWeightedSum"))

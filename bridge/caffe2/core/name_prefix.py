@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import threading
 
-__all__ = ["current_prefix", "pop_prefix", "push_prefix"]
-
 
 class _Prefixes(threading.local):
     def __init__(self) -> None:

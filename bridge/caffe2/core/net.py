@@ -41,8 +41,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar
 
-__all__ = ["Net", "get_net_name", "output_to_list"]
-
 
 class Net(NetObserving, NetRewriting):
     """A net under construction: operators that run in order, and its external inputs and outputs.

@@ -9,8 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["NetObserving"]
-
 
 class NetObserving:
     """The base class of `Net` for its observers."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["net_picture"]
-
 _WIDTH, _COLUMN = 216.0, 240.0  # pixels of a box, and from box to box
 _ROW_GAP, _MARGIN = 34.0, 24.0
 _HEAD = 46.0

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-__all__ = ["NetRecords", "bind_record"]
-
 
 def _columns() -> Any:
     """Return the module of records; it loads NumPy, which nets alone do not need."""

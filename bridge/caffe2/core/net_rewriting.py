@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
-__all__ = ["NetRewriting", "clone_and_bind_net"]
-
 
 class NetRewriting(NetRecords):
     """The base class of `Net`: copies of a net, and changes to it as a whole."""

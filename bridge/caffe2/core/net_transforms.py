@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["GRAPH_TRANSFORMS", "REGISTERED_TRANSFORMS", "new_blob_name", "only_reader"]
-
 
 def only_reader(net: Any, position: int) -> int | None:
     """Return the position of the operator that reads the first output of another.

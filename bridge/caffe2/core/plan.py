@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Plan"]
-
 
 class Plan:
     """A plan under construction: steps that run in order, and copies of the nets that they run.

@@ -23,15 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar
 
-__all__ = [
-    "ExecutionStep",
-    "add_net",
-    "add_nets_in_order",
-    "execution_step",
-    "scoped_execution_step",
-    "to_execution_step",
-]
-
 
 def add_net(nets: dict[Any, Net | None], net: Any) -> bool:
     """Add a Net, or the name of one, to a dict of nets by name; return whether the name is new.

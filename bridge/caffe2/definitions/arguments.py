@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["ArgsToDict", "MakeArgument", "repeated_value", "single_value", "values_of"]
-
 # Lists of at least this many numbers are stored as arrays, of these type codes.
 _MIN_ARRAY_LENGTH = 4096
 _ARRAY_CODES = {"floats": "f", "ints": "q"}

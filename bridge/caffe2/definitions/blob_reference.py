@@ -20,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["BlobReference", "ScopedBlobReference", "ScopedName", "no_operator", "references"]
-
 
 class BlobReference:
     """The name of a blob, with a reference to the net that writes it; equal to the name itself.

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["OpAlmostEqual"]
-
 
 def OpAlmostEqual(op_a: Any, op_b: Any, ignore_fields: Any = None) -> bool:
     """Return whether two OperatorDefs are equal apart from some fields.

@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["CreateOperator", "DeviceOption", "observers"]
-
 # Called with each new OperatorDef: immediate mode runs it.
 observers: list[Callable[[Any], None]] = []
 

@@ -14,21 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "IsOperator",
-    "IsOperatorWithEngine",
-    "RefreshRegisteredOperators",
-    "RegisteredOperators",
-    "RegisteredTypes",
-    "built_in",
-    "classes",
-    "classes_of",
-    "is_registered",
-    "load_built_in",
-    "nearby_names",
-    "registry_key",
-]
-
 # The classes, by `registry_key` and by the name of the device type.
 classes: dict[str, dict[str, type]] = {}
 

@@ -23,15 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "GRADIENT",
-    "CreatePythonOperator",
-    "functions",
-    "python_arguments",
-    "register_function",
-    "unpickled_function",
-]
-
 # The token of a gradient is the token of its function with this suffix.
 GRADIENT = "_gradient"
 

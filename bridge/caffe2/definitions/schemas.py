@@ -16,18 +16,6 @@ if TYPE_CHECKING:
 
 _ASKED = 6, 4  # the inputs and outputs for which Caffe2 was asked whether they may be one blob
 
-__all__ = [
-    "Schema",
-    "check_gradient",
-    "check_names",
-    "declare_gradient",
-    "declare_schema",
-    "gradient_of",
-    "places_text",
-    "schema_of",
-    "schema_text",
-]
-
 
 class Schema:
     """The schema of an operator type: numbers of inputs and outputs, and in-place outputs.

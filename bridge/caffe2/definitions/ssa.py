@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     Versioned = tuple[str, int]
     Ssa = list[tuple[list[Versioned], list[Versioned]]]
 
-__all__ = ["get_op_ids_in_path", "get_output_producers", "get_ssa", "get_undefined_blobs"]
-
 
 def get_ssa(net: Any, blob_versions: dict[str, int] | None = None) -> tuple[Ssa, dict[str, int]]:
     """Return the inputs and outputs of each operator as (name, version), and the last versions.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Place = tuple[str, int, str]
 
-__all__ = ["CallWithExceptionIntercept", "extract_stacktrace", "operator_tracebacks"]
-
 # By name of the net and position of the operator: (file, line, function), innermost first.
 operator_tracebacks: defaultdict[str, dict[int, list[Place]]] = defaultdict(dict)
 

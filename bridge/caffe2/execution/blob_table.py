@@ -12,15 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-__all__ = [
-    "BlobTable",
-    "find_blob",
-    "find_or_create",
-    "put_new",
-    "remove_unused",
-    "visible_names",
-]
-
 # Without the GIL a look-up by an equal name counts a reference to the key, in memory that it shares
 # with the keys of other threads; interned ones are not counted.
 _INTERNED = "t" in getattr(sys, "abiflags", "")

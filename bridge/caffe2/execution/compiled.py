@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     # A compiled function of the inputs' tensors, and the outputs that it returns, in this order.
     Compiled = tuple[Callable[..., Any], list[str]]
 
-__all__ = ["CompiledRun"]
-
 _CALLER = "RunNet"
 _SHORTEST = 2  # operators that are worth compiling
 _MOST_SIZES = 64  # for which a segment is compiled; on inputs of further sizes its operators run

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     RandomGenerator = Any
     TargetDevice = Any
 
-__all__ = ["Arguments", "Bound", "Declaration", "float32_value"]
-
 _FILLED = ("Out", "OutputCount", "InPlace", "RandomGenerator", "TargetDevice")
 _SINGLE = {"int": int, "float": float, "bool": bool, "str": str, "bytes": bytes}
 _REPEATED = {f"list[{name}]": kind for name, kind in _SINGLE.items()}

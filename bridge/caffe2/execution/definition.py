@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Definition", "definition_of", "definitions"]
-
 _CPU = Device(DeviceType.CPU)
 
 # Definitions by the bytes of their messages, since parsing a message takes longer than running a

@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["SetEnginePref", "SetGlobalEnginePref", "SetOpEnginePref", "SetPerOpEnginePref"]
-
 
 def SetEnginePref(
     per_op_engine_pref: dict[int, dict[str, list[str]]], global_engine_pref: dict[int, list[str]]

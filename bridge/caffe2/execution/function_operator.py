@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
-__all__ = ["FunctionOperator", "operator"]
-
 
 def operator(
     name: str,

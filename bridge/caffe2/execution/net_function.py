@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Bound
 
-__all__ = ["NetFunction", "Step", "check_types", "row_major"]
-
 
 class Step:
     """One operator of a net: its function and arguments, and the names of its blobs.

@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["create_net", "run_net_once"]
-
 
 def create_net(table: BlobTable, message: Any, overwrite: bool, caller: str) -> RunnableNet:
     """Create the net of a NetDef on the blobs of `table`, keep it there by its name, return it.

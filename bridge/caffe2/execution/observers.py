@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.operator import Operator
     from bridge.caffe2.execution.parallel import ParallelRun
 
-__all__ = ["KINDS", "ObservedRun", "Observer"]
-
 
 class Observer:
     """What one kind of observer knows of a net; ``core.Net.AddObserver`` makes them."""
@@ -82,9 +80,11 @@ class TimeObserver(Observer):
         self._lock = threading.Lock()
 
     def average_time(self) -> float:
+        """Return the milliseconds of a run, on average."""
         return 1000 * _mean(self._seconds, self._runs)
 
     def average_time_children(self) -> float:
+        """Return the milliseconds of an operator, on average."""
         means = map(_mean, self._operator_seconds, self._operator_runs)
         return 1000 * _mean(sum(means), self._count)
 
@@ -115,6 +115,7 @@ class RunCountObserver(Observer):
         self._lock = threading.Lock()
 
     def debug_info(self) -> str:
+        """Return a sentence with the number of runs."""
         return f"This operator runs {self._runs} times."
 
     def _begin_operator(self, position: int, operator: Operator) -> None:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Container
     from typing import Any
 
-__all__ = ["OpSchema"]
-
 _UNLIMITED = 2**31 - 1
 
 

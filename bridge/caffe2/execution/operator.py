@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.blobs.blob import Blob
 
-__all__ = ["Operator", "assign", "failure"]
-
 
 class Operator(OperatorCore):
     """An operator: subclass it, implement `RunOnDevice`, register the subclass.

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.definition import Definition
     from bridge.caffe2.execution.operator import Operator
 
-__all__ = ["OperatorFailed", "ParallelRun", "run_tasks"]
-
 
 def _predecessors(definitions: Sequence[Definition]) -> list[set[int]]:
     """Return for each operator the positions of those that it waits for."""

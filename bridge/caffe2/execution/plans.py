@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.blobs.blob import Blob
 
-__all__ = ["plan_of", "run_plan"]
-
 _MOST_THREADS = 4096  # of one step; more instances take turns
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     Recorded = list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], Any]]
 
-__all__ = ["compile_calls", "record"]
-
 MOST_KEPT = 4096  # elements of a constant that is kept
 
 # Names in torch and torch.Tensor: what reads no elements, what may return a view, and what returns

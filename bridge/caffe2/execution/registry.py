@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     OperatorClass = TypeVar("OperatorClass", bound=type[Operator])
 
-__all__ = ["class_for", "preferred", "register_operator", "registry"]
-
 
 class _Registry:
     """Counts registrations: after each of them, definitions look up their class again."""

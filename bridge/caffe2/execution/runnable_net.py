@@ -23,8 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["RunnableNet"]
-
 # Caffe2's types of nets: those that run the operators in the order of the NetDef, and those that
 # run what is independent at once.
 _IN_ORDER = {"", "simple", "simple_refcount", "async_simple", "rnn"}

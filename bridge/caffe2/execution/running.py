@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["count_of", "run_operator"]
-
 
 def run_operator(table: BlobTable, definition: Definition, times: int, caller: str) -> bool:
     """Create an operator on the blobs of `table` and run it `times` times; return True.

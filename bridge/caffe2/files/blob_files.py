@@ -26,14 +26,6 @@ if TYPE_CHECKING:
     # The bytes read so far, and the bytes of all files.
     Progress = Callable[[int, int], None]
 
-__all__ = [
-    "move_contents",
-    "read_blobs",
-    "require_names",
-    "stripped",
-    "write_blobs",
-]
-
 # Between a blob's name and the number of the chunk, in a key.
 _CHUNK = b"#%"
 _CPU = Device("cpu")

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.files.records import Record
 
-__all__ = ["BlobParts", "require_whole"]
-
 _CPU = Device("cpu")
 
 

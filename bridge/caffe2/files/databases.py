@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.files.records import Reader, Writer
 
-__all__ = ["check_type", "database_types", "open_reader", "open_writer", "path_of"]
-
 # The classes to read and write a database, by Caffe2's name of its type.
 _MINIDB = MiniDBReader, MiniDBWriter
 _LMDB = LMDBReader, LMDBWriter

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.files.records import Reader, Writer
 
-__all__ = ["DB", "Cursor", "Mode", "Transaction", "create_db", "registered_dbs"]
-
 
 class Mode(Enum):
     """How a database is opened: for reading, for appending, or as a new one."""

@@ -31,8 +31,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["LMDBReader", "LMDBWriter"]
-
 _CALLER = "LMDB"
 _MAP_NBYTES = 2**40  # of address space, not of memory or disk, as in Caffe2
 

@@ -27,8 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-__all__ = ["MiniDBReader", "MiniDBWriter"]
-
 _LENGTHS = struct.Struct("<ii")
 _MAX_LENGTH = 2**31 - 1  # bytes
 _CALLER = "MiniDB"

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
-__all__ = ["Reader", "Record", "Writer"]
-
 
 class Record:
     """A record in a database: its `key`, and `read`, which returns the value's bytes.

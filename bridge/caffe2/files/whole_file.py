@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-__all__ = ["WholeFile", "encoded", "replace_folder", "sync_folder", "temporary_name", "write_whole"]
-
 # Of Linux's renameat2: relative to the working folder; exchange the two.
 _HERE, _RENAME_EXCHANGE = -100, 2
 

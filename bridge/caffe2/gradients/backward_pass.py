@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     Gradient = str | GradientSlice | None
     Version = tuple[str, int]
 
-__all__ = ["IR", "GradientRegistry"]
-
 _CALLER = "GradientRegistry.GetBackwardPass"
 
 

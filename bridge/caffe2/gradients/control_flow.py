@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Result = tuple[list[Any], list[str | None]]
 
-__all__ = ["do_gradient", "if_gradient", "while_gradient"]
-
 _INNER = "/_DO_OPERATOR_INNER_GRAD_"
 _COPY = "/_DO_OPERATOR_INNER_GRAD_COPY_"
 _numbers = itertools.count(1)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.gradients.maker import GradientMaker
 
-__all__ = ["declared_gradient"]
-
 
 def declared_gradient(op_type: str) -> Callable[[GradientMaker], None] | None:
     """Return the gradient that is declared with an operator type, or None."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-__all__ = ["GradientSlice"]
-
 
 class GradientSlice(namedtuple("GradientSlice", ["indices", "values"])):
     """A sparse gradient: two blobs, of the indices of rows and the gradients of these rows.

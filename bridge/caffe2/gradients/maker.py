@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     Gradient = str | GradientSlice | None
 
-__all__ = ["GradientMaker"]
-
 _CALLER = "GradientRegistry.GetGradientForOp"
 
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     Operator = tuple[str, dict[str, Any], list[str], list[str]]
 
-__all__ = ["add_pattern", "by_argument"]
-
 _BLOB = re.compile(r"(_?)([iogd])(\d+|\*)([?!]?)(?:\+(\w+))?")
 
 

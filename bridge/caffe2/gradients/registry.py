@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     # OperatorDef, a list of them or None, and the gradients of the inputs.
     Maker = Callable[[Any, Sequence[Any]], tuple[Any, Sequence[Any]]]
 
-__all__ = ["OperatorGradients"]
-
 _CALLER = "GradientRegistry.GetGradientForOp"
 
 

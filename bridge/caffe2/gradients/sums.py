@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["ONLY_SUM_TAG", "SUM_TAG", "Contribution", "Part", "sum_of"]
-
 _CALLER = "GradientRegistry.GetBackwardPass"
 # Tags in the extra_info of a device option, followed by ":1". SUM_TAG marks the operators added
 # here. ONLY_SUM_TAG, on an operator, keeps the rest of its device option from these.

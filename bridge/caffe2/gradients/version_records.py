@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["GetIndexFromGradientList", "GradGenMeta", "OpSSA", "SparseGradGenMeta"]
-
 # An operator, and dicts of the versions of the blobs that it reads and writes.
 OpSSA = namedtuple("OpSSA", ["op", "in_versions", "out_versions"])
 

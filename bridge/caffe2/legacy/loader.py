@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-__all__ = ["Loader"]
-
 
 class Loader(InspectLoader):
     """Loads a module from the source that another loader reads."""

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["define_messages", "serialized_file"]
-
 
 def serialized_file(source: str, name: str) -> bytes:
     """Return the compiled ``.proto`` file, a FileDescriptorProto, within a generated module.

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Source"]
-
 
 class Source:
     """Where an old PyTorch's modules of Caffe2 lie: ``folder/caffe2``, or the same in a wheel.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any
 
-__all__ = ["ASSIGN", "ITEM", "assign", "compiled", "item"]
-
 # The builtin of old modules that takes an element out of its array.
 ITEM = "__item_of_array__"
 # The one that assigns to an element.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-__all__ = ["stand_in"]
-
 
 def _with_metaclass(meta: type, *bases: type) -> type:
     """Return a base class whose subclasses have the metaclass `meta` and the bases `bases`."""

@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["old_view"]
-
 
 class _View(ModuleType):
     """A view of a module, with further names; attributes set on it stay with the old modules.

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["ITERATION_MUTEX_NAME", "OPTIMIZER_ITERATION_NAME", "BuildUniqueMutexIter"]
-
 # The blobs that hold the number of iterations, and the mutex that guards it.
 OPTIMIZER_ITERATION_NAME = "optimizer_iteration"
 ITERATION_MUTEX_NAME = "iteration_mutex"

@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["ExtractPredictorNet"]
-
 _CALLER = "ExtractPredictorNet"
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["without_absent_gpus"]
-
 _CUDA = 1  # Caffe2's number of the device type
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.blob_table import BlobTable
 
-__all__ = ["blobs_read", "run_init_net"]
-
 
 def blobs_read(message: Any) -> list[str]:
     """Return the blobs that the operators of a NetDef read and none before them writes."""

@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["net_message"]
-
 
 def net_message(net: Any, caller: str) -> Any:
     """Return the NetDef of a net, as a copy.

@@ -45,8 +45,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["NetModule", "module_on", "to_module"]
-
 _CALLER = "to_module"
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     # of its function besides its own.
     Compute = Callable[[int, dict[str, Any], Any, dict[str, Any]], None]
 
-__all__ = ["TapedSteps", "forget", "parts_of"]
-
 _MOST_TAPES = 4  # each has the memory of its inner results
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.definition import Definition
 
-__all__ = ["RefusedEngine", "load", "registry_keys"]
-
 # The operator types by engine, as RegisteredOperators lists them in PyTorch 1.8.1.
 _TYPES = {
     "CHANNELWISE_3D": """

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import functools
 
-__all__ = ["modules"]
-
 _TEXT = """
 boxes.detections: BoxWithNMSLimit
 boxes.feature_pyramid: CollectAndDistributeFpnRpnProposals CollectRpnProposals

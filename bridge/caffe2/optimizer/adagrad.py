@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["AdagradOptimizer"]
-
 # Options whose operators no Caffe2 that was published has.
 _UNPUBLISHED = ("ema_options", "pruning_options", "swa_options")
 

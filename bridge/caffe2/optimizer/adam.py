@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["AdamOptimizer"]
-
 
 class AdamOptimizer(Optimizer):
     """Adam: steps scaled by running means of the gradient and of its square.

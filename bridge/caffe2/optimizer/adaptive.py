@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["AdadeltaOptimizer", "StormOptimizer", "WngradOptimizer", "YellowFinOptimizer"]
-
 
 class AdadeltaOptimizer(Optimizer):
     """Adadelta: steps scaled by running means of the squares of gradients and of updates."""

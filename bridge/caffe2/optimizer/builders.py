@@ -39,23 +39,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "add_optimizer",
-    "add_weight_decay",
-    "build_adadelta",
-    "build_adagrad",
-    "build_adam",
-    "build_fp16_sgd",
-    "build_ftrl",
-    "build_gftrl",
-    "build_multi_precision_sgd",
-    "build_rms_prop",
-    "build_sgd",
-    "build_storm",
-    "build_wngrad",
-    "build_yellowfin",
-]
-
 
 def add_optimizer(
     model: Any,

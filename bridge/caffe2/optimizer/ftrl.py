@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["FtrlOptimizer", "GFtrlOptimizer"]
-
 
 class FtrlOptimizer(Optimizer):
     """FTRL-proximal: `lambda1` and `lambda2` weigh the L1 and L2 norms of a parameter.

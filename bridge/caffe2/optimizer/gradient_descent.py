@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["RmsPropOptimizer", "SgdOptimizer", "WeightDecayBuilder"]
-
 
 class SgdOptimizer(Optimizer):
     """Stochastic gradient descent, with `momentum` unless it is 0, by default Nesterov's.

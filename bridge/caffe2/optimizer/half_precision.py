@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["FP16SgdOptimizer", "MultiPrecisionSgdOptimizer"]
-
 
 class MultiPrecisionSgdOptimizer(SgdOptimizer):
     """`SgdOptimizer` that updates the float32 copy of a float16 parameter, and rounds it.

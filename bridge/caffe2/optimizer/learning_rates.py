@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = [
-    "LEARNING_RATE_INJECTION",
-    "devices_of_blobs",
-    "get_lr_injection",
-    "get_param_device",
-    "injected_rate",
-    "norm_ratio",
-    "set_lr_injection",
-]
-
 # The blob that all learning rates are multiplied by, of models with allow_lr_injection=True.
 LEARNING_RATE_INJECTION = "lr_injection"
 

@@ -23,16 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "FP16_ENGINES",
-    "AuxOptimizerParams",
-    "Optimizer",
-    "constant",
-    "instance_counts",
-    "kept",
-    "row_count_fill",
-]
-
 # The blobs that an optimizer keeps: for one parameter, and for several.
 AuxOptimizerParams = namedtuple("AuxOptimizerParams", ["local", "shared"])
 

@@ -21,23 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "ConstRecord",
-    "InitEmptyRecord",
-    "NewRecord",
-    "as_record",
-    "attach_metadata_to_scalars",
-    "data_type_for_dtype",
-    "dtype_for_core_type",
-    "equal_schemas",
-    "from_blob_list",
-    "from_column_list",
-    "from_dtype",
-    "is_schema_subset",
-    "required_blobs",
-    "schema_check",
-]
-
 _log = logging.getLogger(__name__)
 
 

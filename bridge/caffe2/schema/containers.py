@@ -23,17 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "List",
-    "ListWithEvicted",
-    "Map",
-    "MapWithEvicted",
-    "NamedTuple",
-    "RawTuple",
-    "Struct",
-    "Tuple",
-]
-
 
 def _indented(name: str, field: Field) -> list[str]:
     """Return the lines that show a field and its name inside another."""

@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["FIELD_SEPARATOR", "FeatureSpec", "Field", "Metadata", "Scalar", "normalized"]
-
 FIELD_SEPARATOR = ":"
 """Stands between the names of nested fields."""
 

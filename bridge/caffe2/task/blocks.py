@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["IfBlock", "Loop", "StopGuard"]
-
 
 def _here() -> Any:
     """Return the net that operators are added to."""

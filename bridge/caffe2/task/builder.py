@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["NetBuilder", "require"]
-
 
 def require(condition: Any, message: str, caller: str) -> None:
     """Raise EnforceNotMet, also an AssertionError, unless `condition` holds."""

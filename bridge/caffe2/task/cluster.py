@@ -9,8 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Cluster", "Node", "WorkspaceType"]
-
 
 class Cluster(DefaultManaged):
     """The nodes that were named inside it, in order, and their properties."""

@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["ElseNet", "IfNet", "WhileCondition", "WhileNet"]
-
 
 class _NetBlock(NetBuilder):
     """A block that becomes one net."""

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["TaskOutput", "TaskOutputList"]
-
 
 class TaskOutput:
     """The output of a task: a blob, a list of blobs or a record."""

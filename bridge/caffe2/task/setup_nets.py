@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["SetupNets", "add_setup_steps", "get_setup_nets"]
-
 
 class SetupNets:
     """Nets that run before, and nets that run after, a task or a group of tasks.

@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Task", "TaskGroup", "final_output"]
-
 
 class Task(Managed):
     """A step, its outputs for the client, and how often it runs at once.

@@ -8,14 +8,12 @@ from bridge.at.factories import resolved
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.c10.resizing import resize_allocated
 from bridge.caffe2.tensor.construct import from_values
-from bridge.caffe2.tensor.empty import empty
+from bridge.caffe2.tensor.empty import empty as empty
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-__all__ = ["ReinitializeAndCopyFrom", "ReinitializeTensor", "TensorCPUFromValues", "empty"]
 
 
 def ReinitializeTensor(

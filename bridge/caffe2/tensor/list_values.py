@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["array_of", "items_of"]
-
 
 def array_of(values: Any, dtype: TypeMeta | None, caller: str) -> Any:
     """Return a contiguous NumPy array of `values`, of type `dtype` or NumPy's for them, copied.

@@ -29,8 +29,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["BackgroundPlan", "RunPlanInBackground"]
-
 
 class BackgroundPlan:
     """A plan that runs in the background, started by `RunPlanInBackground`."""

@@ -27,8 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["BenchmarkNet", "BenchmarkNetOnce", "ClearGlobalNetObserver", "GetStats"]
-
 
 def GetStats() -> dict[str, int]:
     """Return the counters of the process by name, such as the operator AtomicIter's."""

@@ -50,7 +50,8 @@ from bridge.caffe2.base.names import listed, name_of
 from bridge.caffe2.blobs.int8 import Int8Tensor
 from bridge.caffe2.execution.blob_table import find_or_create, visible_names
 from bridge.caffe2.workspaces.current import current
-from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob, HasBlob
+from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob
+from bridge.caffe2.workspaces.feed_fetch import HasBlob as HasBlob
 from bridge.caffe2.workspaces.named_blobs import (
     deserialize_named,
     fetch_int8_named,
@@ -63,22 +64,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     import numpy as np
-
-__all__ = [
-    "BlobDict",
-    "Blobs",
-    "CreateBlob",
-    "DeserializeBlob",
-    "FetchBlobs",
-    "FetchInt8Blob",
-    "FetchInt8BlobRealVal",
-    "GetBlobNUMANode",
-    "GetBlobSizeBytes",
-    "HasBlob",
-    "ResetBlob",
-    "SerializeBlob",
-    "blobs",
-]
 
 
 def Blobs() -> list[str]:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.files.blob_files import Progress
 
-__all__ = ["load_checkpoint", "save_checkpoint"]
-
 
 def save_checkpoint(
     path: str, names: Iterable[Any], db_type: str = "minidb", chunk_size: int = -1

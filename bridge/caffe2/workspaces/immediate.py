@@ -29,17 +29,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "FeedImmediate",
-    "FetchImmediate",
-    "ImmediateBlobs",
-    "IsImmediate",
-    "RunOperatorImmediate",
-    "StartImmediate",
-    "StopImmediate",
-    "root_folder",
-]
-
 _WORKSPACE = "_CAFFE2_IMMEDIATE"
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     # Sizes, type, and the values where they are known and few.
     Known = tuple[list[int], TypeMeta, np.ndarray[Any, Any] | None]
 
-__all__ = ["infer_on_meta", "total_elements"]
-
 
 def infer_on_meta(definition: Definition, known: dict[str, Known]) -> dict[str, Known] | None:
     """Return the outputs of an operator by name, without values; None if they cannot be inferred.

@@ -22,16 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "deserialize_named",
-    "feed_failure",
-    "feed_named",
-    "fetch_int8_named",
-    "fetch_named",
-    "find_named",
-    "serialize_named",
-]
-
 
 def find_named(workspace: BlobTable, name: Any, caller: str) -> Blob:
     """Return the blob `name`. Raises EnforceNotMet, also a KeyError: there is no such blob."""

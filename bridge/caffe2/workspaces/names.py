@@ -25,14 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "GetNameScope",
-    "GetNetName",
-    "StringifyBlobName",
-    "StringifyNetName",
-    "StringifyProto",
-]
-
 
 def StringifyProto(obj: Any) -> Any:
     """Return the bytes of a message, or of the message of a ``core`` object; strings unchanged.

@@ -37,8 +37,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["CreateNet", "DeleteNet", "Nets", "RunNet", "RunNetOnce", "net_named"]
-
 
 def CreateNet(net: Any, overwrite: bool = False, input_blobs: Iterable[Any] | None = None) -> bool:
     """Create the operators of a net in the current workspace, for `RunNet`; return True.

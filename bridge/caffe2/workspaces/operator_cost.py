@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-__all__ = ["GetOperatorCost"]
-
 _FLOAT_BYTES = 4
 
 

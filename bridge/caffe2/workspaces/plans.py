@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["RunPlan"]
-
 
 def RunPlan(plan_or_step: Any) -> bool:
     """Run a plan, or a step with its nets, in the current workspace; return True.

@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Predictor"]
-
 
 class Predictor:
     """A net in a workspace of its own: `init_net` runs at creation, `predict_net` at each `run`.

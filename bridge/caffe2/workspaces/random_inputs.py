@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["FillRandomNetworkInputs"]
-
 _TYPES = {"float": "float32", "int": "int32", "int64_t": "int64", "bool": "bool"}
 
 

@@ -25,8 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["RunOperatorMultiple", "RunOperatorsOnce"]
-
 
 def RunOperatorMultiple(operator: Any, num_runs: int) -> bool:
     """Create an operator in the current workspace and run it `num_runs` times; return True.

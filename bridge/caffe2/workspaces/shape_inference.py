@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.workspaces.meta_inference import Known
 
-__all__ = ["InferShapesAndTypes"]
-
 _CALLER = "InferShapesAndTypes"
 _KEPT_ELEMENTS = 4096
 _MOST_ELEMENTS = 1 << 20  # of the inputs of an operator that is run to see its result

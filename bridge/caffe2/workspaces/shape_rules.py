@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.definition import Definition
     from bridge.caffe2.workspaces.meta_inference import Known
 
-__all__ = ["depends_on_values", "infer_by_rule"]
-
 # The sizes and type of an input or output.
 Described = tuple[list[int], TypeMeta]
 

@@ -30,15 +30,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "CurrentWorkspace",
-    "ResetWorkspace",
-    "RootFolder",
-    "SwitchWorkspace",
-    "WorkspaceGuard",
-    "Workspaces",
-]
-
 
 def CurrentWorkspace() -> str:
     """Return the name of the current workspace; the first one is ``"default"``."""

@@ -32,14 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = [
-    "ApplyTransform",
-    "ApplyTransformIfFaster",
-    "optimize_for_mkldnn",
-    "transform_bytes",
-    "transform_exists",
-]
-
 
 def ApplyTransform(transform_key: Any, net: Any) -> Any:
     """Return a NetDef with the results of `net`, rewritten by a transform: "ConvToNNPack".

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.runnable_net import RunnableNet
     from bridge.caffe2.workspaces.blob_map import BlobMap
 
-__all__ = ["Workspace"]
-
 
 class _WorkspaceType(type):
     """The metaclass of `Workspace`, for the properties of the class itself."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     FromDLPack = Callable[..., Any]
     ToNumPy = Callable[[Any], Any]
 
-__all__ = ["sees_changes"]
-
 
 def sees_changes(source: Source, tensor: Any, to_numpy: ToNumPy) -> bool:
     """Return whether a tensor shows the values written to the source's own memory."""

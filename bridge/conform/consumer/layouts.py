@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     FromDLPack = Callable[..., Any]
     ToNumPy = Callable[[Any], Any]
 
-__all__ = ["layout_read"]
-
 
 def layout_read(to_numpy: ToNumPy, tensor: Any, source: Source, what: str) -> None:
     """Compare the shape and the values of a consumer's tensor with the source's."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     FromDLPack = Callable[..., Any]
 
-__all__ = ["malformed_refused"]
-
 
 def malformed_refused(from_dlpack: FromDLPack, what: str, **fields: Any) -> None:
     """End the case as broken if a consumer takes a malformed structure."""

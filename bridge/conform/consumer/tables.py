@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     FromDLPack = Callable[..., Any]
     ToNumPy = Callable[[Any], Any]
 
-__all__ = ["object_of", "type_of"]
-
 
 def type_of(make: Any, from_dlpack: Any) -> type:
     """Return the type of the subject's tensors, by whichever part there is."""

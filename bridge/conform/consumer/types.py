@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     FromDLPack = Callable[..., Any]
     ToNumPy = Callable[[Any], Any]
 
-__all__ = ["type_refused", "types_read"]
-
 
 def types_read(from_dlpack: FromDLPack, to_numpy: ToNumPy, arrays: dict[str, Any]) -> None:
     """Compare the values that are read with the arrays, by dtype; the consumer may refuse some."""

@@ -22,8 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["KINDS", "Export", "asked", "calls", "integers", "misnamed", "read_values"]
-
 # The kind of numbers of each code that NumPy has, too: DLDataTypeCode.
 KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["Watch", "given", "made", "references", "settle", "shown", "values_of"]
-
 
 def settle() -> None:
     """Collect the objects without references."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from bridge.conform.kit.given import Watch
 
-__all__ = ["lying"]
-
 
 def lying(tensor: Any, watch: Watch, **arguments: Any) -> Export:
     """Return an export; if it lies elsewhere or has no deleter, the case is skipped."""

@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = [
-    "CODES",
-    "CONSTANT",
-    "KEPT",
-    "Exported",
-    "Source",
-    "imported",
-    "required",
-]
-
 CODES = {kind: code for code, kind in KINDS.items()}
 KEPT: list[Any] = []  # memory that a consumer may still point to, until the process ends
 # A deleter, or destructor, in C that does nothing, whatever the state of the interpreter.

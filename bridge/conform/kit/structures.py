@@ -9,20 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "DELETER",
-    "DLManagedTensor",
-    "DLManagedTensorVersioned",
-    "DLTensor",
-    "NAMES",
-    "TENSOR",
-    "capsule_destructor",
-    "capsule_name",
-    "capsule_new",
-    "capsule_pointer",
-    "capsule_rename",
-]
-
 TENSOR: list[Any] = [
     ("data", ctypes.c_void_p),
     ("device_type", ctypes.c_int32),

@@ -12,18 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "ALLOCATOR",
-    "FROM_OBJECT",
-    "OUT",
-    "SET_ERROR",
-    "STREAM",
-    "TO_OBJECT",
-    "VIEW",
-    "ExchangeAPI",
-    "table_of",
-]
-
 
 class ExchangeAPI(ctypes.Structure):
     """DLPackExchangeAPI."""

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["TABLE_NAME", "table_source"]
-
 TABLE_NAME = ctypes.create_string_buffer(b"dlpack_exchange_api")
 
 

@@ -7,8 +7,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-__all__ = ["Broken", "Skip", "broken", "skip"]
-
 
 class Broken(Exception):
     """The rule is broken; the text is the observation."""

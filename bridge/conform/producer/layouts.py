@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Make = Callable[[Any], Any]
 
-__all__ = ["layout_kept"]
-
 
 def layout_kept(make: Make, array: Any) -> None:
     """Compare the shape and the values of an export with the array's, in both calls."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     Make = Callable[[Any], Any]
 
-__all__ = ["allocated", "description", "managed_of", "view_of"]
-
 
 def managed_of(tensor: Any) -> Any:
     """Return the result of managed_tensor_from_py_object_no_sync for a tensor."""

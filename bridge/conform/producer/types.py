@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     Make = Callable[[Any], Any]
 
-__all__ = ["types_written"]
-
 
 def types_written(make: Make, to_numpy: Any, wanted: dict[str, tuple[int, int]]) -> None:
     """Compare the types that are written for arrays with the wanted codes and bits, by dtype."""

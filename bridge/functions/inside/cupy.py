@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["Inside"]
-
 
 class Inside(numpy.Inside):
     """A function of CuPy arrays."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from bridge.functions.call import Call
 
-__all__ = ["Inside"]
-
 _NUMBERS = (bool, int, float, complex)
 
 

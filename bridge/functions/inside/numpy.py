@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from bridge.functions.call import Call
 
-__all__ = ["Inside"]
-
 
 class Inside:
     """A function of NumPy arrays."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from bridge.functions.call import Call
 
-__all__ = ["Inside"]
-
 
 def arrive(x: Any, library: str, keep: bool = False) -> Any:
     """Return a TensorFlow tensor of the memory of `x`."""

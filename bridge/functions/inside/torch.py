@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from bridge.functions.call import Call
 
-__all__ = ["Inside"]
-
 
 def arrive(x: Any, library: str, keep: bool = False) -> Any:
     """Return a torch tensor of the memory of `x`; read-only for JAX and TensorFlow."""

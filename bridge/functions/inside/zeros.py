@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from bridge.functions.call import Call, Results
 
-__all__ = ["outline_on_zeros", "spec_of"]
-
 
 def spec_of(x: Any) -> Spec:
     """Return the Spec of a tensor of any library."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from bridge.functions.call import Call
 
-__all__ = ["ALWAYS", "DETACH", "call", "is_differentiated", "is_tracked"]
-
 DETACH = "jax.lax.stop_gradient(x), JAX's detach(), outside of jit and grad"
 # whether `call` is for calls without tracked tensors, too
 ALWAYS = True

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from bridge.functions.call import Call
     from bridge.functions.outcome import Node
 
-__all__ = ["ALWAYS", "DETACH", "call", "is_differentiated", "is_tracked"]
-
 DETACH = "x.detach()"
 # whether `call` is for calls without tracked tensors, too
 ALWAYS = False

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from bridge.functions.call import Call
     from bridge.functions.outcome import Node
 
-__all__ = ["ALWAYS", "DETACH", "call", "is_differentiated", "is_tracked"]
-
 DETACH = "tf.stop_gradient(x), TensorFlow's detach(), outside of tf.function"
 # whether `call` is for calls without tracked tensors, too
 ALWAYS = True

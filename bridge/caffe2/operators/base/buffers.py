@@ -9,8 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__ = ["first_buffer"]
-
 
 def first_buffer(out: Out) -> Tensor | None:
     """Return the buffer of the first output; `out` is a tuple if there are several."""

@@ -7,14 +7,6 @@ from torch import Tensor
 
 from bridge.caffe2.operators.base.checks import require
 
-__all__ = [
-    "along_channels",
-    "channel_sums",
-    "channels_first",
-    "channels_last",
-    "require_per_channel",
-]
-
 
 def channels_first(x: Tensor, order: str) -> Tensor:
     """Return a view (N, C, ...) of an image in `order` (NCHW or NHWC)."""

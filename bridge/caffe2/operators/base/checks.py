@@ -17,27 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = [
-    "BOOL",
-    "FLOAT",
-    "FLOATS",
-    "INTS",
-    "INT32",
-    "INT64",
-    "LARGEST",
-    "NUMBERS",
-    "NUMBERS_AND_BOOL",
-    "axis_from_front",
-    "broadcast_sizes",
-    "gathered",
-    "has_values",
-    "image_order",
-    "require",
-    "require_range",
-    "shaped_like",
-    "single",
-]
-
 # Element types that operators accept, as in Caffe2's TensorTypes<...>.
 FLOAT = (c10.float32,)
 FLOATS = (c10.float32, c10.float64)

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["address_of", "recordable", "takes_kernels"]
-
-
 def takes_kernels(*tensors: Tensor, dtype: dtype | None = None) -> bool:
     """Return whether kernels may be called on these: row-major float32 on the CPU, and plain.
 

@@ -7,8 +7,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Arguments
 
-__all__ = ["DefinedMode"]
-
 
 class DefinedMode:
     """The argument `is_test` of a definition, which implies the number of outputs.

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__ = ["clamped", "extreme_over", "gradient_alone", "with_gradient"]
-
 
 def gradient_alone(x: Tensor) -> Tensor:
     """Return 0 with the gradient of `x`; infinite elements as they are.

@@ -13,21 +13,6 @@ from bridge.caffe2.operators.base import segment_kernels
 from bridge.caffe2.operators.base.checks import has_values
 from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 
-__all__ = [
-    "copied_rows",
-    "rows_at",
-    "along_rows",
-    "select_rows",
-    "positions_in_segments",
-    "check_lengths",
-    "check_rows",
-    "counts_of",
-    "ended_before",
-    "row_indices",
-    "segment_ids",
-    "sum_segments",
-]
-
 
 def along_rows(values: Tensor, x: Tensor) -> Tensor:
     """Return a view of `values`, one per row of `x`, that broadcasts with `x`: (n, 1, ...)."""

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["TorchOperator"]
-
-
 class TorchOperator(Operator):
     """A built-in operator; see the module."""
 

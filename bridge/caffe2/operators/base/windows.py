@@ -27,17 +27,6 @@ if TYPE_CHECKING:
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
-__all__ = [
-    "Window",
-    "Windows",
-    "added_up",
-    "by_rank",
-    "convolution_gradient",
-    "pair",
-    "wanted_gradients",
-    "windows_of",
-]
-
 NOTSET, VALID, SAME, CAFFE_LEGACY_POOLING = range(4)  # caffe2/proto/caffe2_legacy.proto
 
 

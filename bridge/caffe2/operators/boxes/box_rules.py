@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Arguments
 
-__all__ = ["LARGEST_GROWTH", "BoxRules", "array_of", "by_score", "tensor_of"]
-
 LARGEST_GROWTH = float(np.log(np.float32(1000 / 16)))  # of the logarithm of a side
 
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["aligned_by_products"]
-
 # Samples nearer than a pixel to one: they lie more than half a pixel apart if there are several in
 # a bin. With one more for each end, since their numbers are rounded.
 _NEAR = 6

@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Arguments
 
-__all__ = ["RoIRules", "regions_of", "require_pixels"]
-
 
 class RoIRules:
     """How regions R of images X (N, C, H, W) are brought to one size.

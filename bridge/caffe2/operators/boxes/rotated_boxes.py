@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     Boxes = NDArray[np.float32]
     Points = NDArray[np.float64]
 
-__all__ = ["clipped", "kept", "kept_softly", "large_enough", "transformed"]
-
 _PARALLEL = 1e-14  # sides are parallel if their cross product is at most this
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["ATen"]
-
 _OWN = {"operator", "overload_name"}
 
 

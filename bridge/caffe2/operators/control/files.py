@@ -29,8 +29,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Checkpoint", "DBExists", "Load", "Save"]
-
 _DEVICES = ("cpu", "cuda")
 
 

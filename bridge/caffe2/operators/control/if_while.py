@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["If", "While"]
-
 
 class Control(TorchOperator):
     """An operator that runs nets on its own workspace."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["ONNXWhile"]
-
 _CONDITIONS = (c10.int32, c10.bool, c10.int64)
 
 

@@ -9,8 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
-__all__ = ["output_file"]
-
 
 def output_file(op: TorchOperator, suffix: str) -> str | None:
     """Return the path of <input 0>`suffix` in the workspace's root folder, truncated.

@@ -17,13 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "PythonDLPackGradientOperator",
-    "PythonDLPackOperator",
-    "PythonGradientOperator",
-    "PythonOperator",
-]
-
 
 def _python_gradient(maker: GradientMaker) -> None:
     given = maker.ints("grad_output_indices") or range(len(maker.op.output))

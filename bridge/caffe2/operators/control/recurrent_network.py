@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.blob_table import BlobTable
 
-__all__ = ["RecurrentNetwork"]
-
 
 def _recurrent_network_gradient(maker: GradientMaker) -> None:
     given = maker.ints("outputs_with_grads")

@@ -24,8 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Scope", "WorkspaceStack"]
-
 
 class Scope:
     """A workspace without a parent, in which some names stand for blobs of another one."""

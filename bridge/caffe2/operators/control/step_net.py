@@ -46,8 +46,6 @@ else:
 
     Link = namedtuple("Link", "internal external offset window")
 
-__all__ = ["Link", "ScratchWorkspaces", "StepNet", "links_of", "net_of", "room"]
-
 
 class ScratchWorkspaces:
     """The workspaces of the steps, and the one whose blobs they share."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["BlobsQueue", "release"]
-
 
 # The queues that threads wait for, by the ident of the thread.
 _waiting: dict[int, BlobsQueue] = {}

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.tensor.tensor import Tensor
 
-__all__ = ["Column", "column_of", "joined", "put_column"]
-
 
 class Column:
     """Rows of elements; the first of `sizes` is the number of rows.

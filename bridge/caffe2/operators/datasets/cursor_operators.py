@@ -20,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["OfColumns"]
-
 
 class OfColumns(TorchOperator):
     """An operator on columns."""

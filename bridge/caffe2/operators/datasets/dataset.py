@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.blobs.objects import Fields
 
-__all__ = ["Dataset"]
-
 
 class Dataset:
     """Columns, one per field.

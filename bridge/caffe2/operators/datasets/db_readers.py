@@ -28,8 +28,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["DBReader", "FileReader", "QueueReader"]
-
 
 class DBReader:
     """A source of values, one record after another."""

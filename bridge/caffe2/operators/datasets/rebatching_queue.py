@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["RebatchingQueue"]
-
 
 class RebatchingQueue:
     """Up to `capacity` rows, each a tuple of `n_blobs` tensors."""

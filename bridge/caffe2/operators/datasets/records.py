@@ -22,8 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Record", "Records", "TensorVector"]
-
 
 class Record:
     """One record of a dataset, with the rows of its lists: one column per field."""

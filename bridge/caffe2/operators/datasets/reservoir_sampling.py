@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["ReservoirSampling"]
-
 
 @register_operator(
     "ReservoirSampling",

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     Item = TypeVar("Item")
 
-__all__ = ["shuffled"]
-
 _MODULUS = 2**31 - 1
 _RANGE = _MODULUS - 2  # the engine returns 1 to _MODULUS - 1
 

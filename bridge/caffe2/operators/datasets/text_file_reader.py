@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-__all__ = ["TextFileReader"]
-
 _TYPES = (int(DataType.FLOAT), int(DataType.STRING))
 
 

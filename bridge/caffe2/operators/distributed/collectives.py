@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any
 
-__all__ = ["CollectiveOperator", "as_bytes"]
-
 # The types that gloo and NCCL can add.
 _ADDED = (
     c10.float32,

@@ -28,8 +28,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["DEVICES", "CommonWorld"]
-
 DEVICES = ("cpu", "cuda")
 _distributed: Any = torch.distributed  # which does not export its stores to type checkers
 _ENGINES = ("", "GLOO", "NCCL")

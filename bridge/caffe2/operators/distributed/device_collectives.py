@@ -15,8 +15,6 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
-__all__ = ["gathered", "scattered", "total"]
-
 
 def total(xs: list[Tensor], root: int = 0) -> Tensor:
     """Return the sum of tensors of one size, on the device of `root`."""

@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["DEFAULT_TIMEOUT", "StoreHandler", "file_store", "require_distributed", "timeout_of"]
-
 DEFAULT_TIMEOUT = timedelta(seconds=30)
 """How long an operator waits for the other processes, unless its arguments say so; as in Caffe2."""
 

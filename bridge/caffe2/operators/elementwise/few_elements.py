@@ -10,8 +10,6 @@ from torch import Tensor
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
 
-__all__ = ["KERNELS", "KERNELS_PER_CHANNEL", "are_few", "join", "planes_of", "relu"]
-
 _FEW = 4096  # elements; for more, torch's wider vectors win
 _MOST_PER_CHANNEL = 1 << 16
 

@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Arguments
 
-__all__ = ["Broadcast", "aligned", "axis_of"]
-
 
 def axis_of(axis: int, axis_str: str, order: str) -> int:
     """Return `axis`, or the place of the letter `axis_str` in `order`.

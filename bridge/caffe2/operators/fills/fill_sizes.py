@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Arguments
 
-__all__ = ["FILL", "FillSizes", "room"]
-
 # The common parts of the declarations of fills. Input 0 says the sizes, whatever its elements.
 FILL: dict[str, Any] = {
     "inplace": "0>0",

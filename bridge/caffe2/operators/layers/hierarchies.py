@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["TreeNode", "paths_of", "tree_bytes", "tree_of"]
-
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0

@@ -23,8 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__ = ["group_norm", "instance_norm", "layer_norm", "rms_norm"]
-
 
 @operator(
     "InstanceNorm",

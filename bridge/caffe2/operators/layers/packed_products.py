@@ -16,8 +16,6 @@ from bridge.caffe2.operators.base.checks import FLOAT, axis_from_front, require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
-__all__ = ["PackedWeight"]
-
 _LARGEST_HALF = 65504.0
 
 

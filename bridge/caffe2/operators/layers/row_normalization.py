@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__ = ["SHORT"]
-
 SHORT = 16  # elements of a row; torch's kernel is slow for fewer
 
 

@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__ = ["slice_bounds"]
-
 _FEW = 1 << 20  # elements; for more, torch on several threads is faster
 
 _take = recordable(row_kernels.take)

@@ -17,8 +17,6 @@ from bridge.caffe2.operators.base.checks import (
     require,
 )
 
-__all__ = ["tiling"]
-
 
 def tiling(
     tiles: int | None, axis: int | None, tiles_input: Tensor | None, axis_input: Tensor | None

@@ -11,8 +11,6 @@ import threading
 
 from bridge.c10 import TypeMeta
 
-__all__ = ["AverageStat", "Stat", "StatRegistry", "StdDevStat", "Timer", "registered_stats"]
-
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 

@@ -14,17 +14,6 @@ from torch import Tensor
 from bridge.c10 import TypeMeta
 from bridge.caffe2.operators.base.checks import single
 
-__all__ = [
-    "PackedWeights",
-    "chosen",
-    "hyperbolic_tangents",
-    "packed",
-    "quantized",
-    "range_of",
-    "reals",
-    "tangent_scale",
-]
-
 LARGEST = 255
 # Where tanh is 1 to the precision of its table.
 SATURATED = 3.0

@@ -38,8 +38,6 @@ else:
 
     Quantized = namedtuple("Quantized", ["bytes", "scale", "zero_point"])
 
-__all__ = ["Int8Operator", "Quantized", "clamped", "require_byte", "rescaled", "wrapped"]
-
 
 class Int8Operator(TorchOperator):
     """An operator whose output 0 is an Int8 tensor of arguments `Y_scale` and `Y_zero_point`."""

@@ -17,8 +17,6 @@ from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, require
 
-__all__ = ["unpacked"]
-
 _BINS = 200  # number of steps per range in the greedy search
 _RATIO = 0.16  # part of the range by which it may shrink
 

@@ -23,8 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__ = ["dequantized"]
-
 HALF = (c10.float16,)
 BYTES = (c10.uint8,)
 

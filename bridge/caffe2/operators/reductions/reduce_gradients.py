@@ -12,8 +12,6 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import NUMBERS, axis_from_front, require
 
-__all__ = ["kept_sizes"]
-
 
 def kept_sizes(x: Tensor, axes: list[int] | None) -> list[int]:
     """Return the sizes of X with 1 for the dimensions `axes`, by default all."""

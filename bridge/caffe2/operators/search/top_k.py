@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
-__all__ = ["sorted_down", "top_k_axis"]
-
 
 def sorted_down(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Return `x` sorted along `dim`, the greatest first, and the indices; equal ones in order."""

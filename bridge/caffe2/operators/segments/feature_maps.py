@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-__all__ = ["elements", "flat_lengths", "merged_order", "require_same_examples"]
-
 VALUES = (*NUMBERS_AND_BOOL, c10.string)
 
 

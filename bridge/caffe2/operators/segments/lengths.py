@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-__all__ = ["require_lengths"]
-
 
 def require_lengths(lengths: Tensor) -> None:
     """Raise EnforceNotMet unless lengths have one dimension."""

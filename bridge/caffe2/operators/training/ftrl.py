@@ -22,8 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Arguments, Out
 
-__all__ = ["FtrlSettings", "ftrl_step"]
-
 _ftrl = recordable(step_kernels.ftrl)
 _gftrl = recordable(step_kernels.gftrl)
 

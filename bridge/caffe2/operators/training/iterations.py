@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["AtomicIter", "Iter"]
-
 _LARGEST = 2**63 - 1
 
 

@@ -20,18 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
-__all__ = [
-    "adadelta_step",
-    "adam_correction",
-    "alike",
-    "are_few",
-    "learning_rate_of",
-    "momentum_step",
-    "rooms",
-    "storm_rate",
-    "written",
-]
-
 
 def alike(first: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
     """Return tensors that must have one size, in the shape of the first."""

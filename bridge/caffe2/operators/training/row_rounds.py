@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     # Different rows, their positions in the indices, and their gradients.
     Round = tuple[Tensor, Tensor, Tensor]
 
-__all__ = ["rounds_of_rows", "row_width", "writable"]
-
 
 def writable(out: Out, o: int, x: Tensor) -> Tensor:
     """Return the buffer of output `o`, which holds `x`, or a copy of `x`."""

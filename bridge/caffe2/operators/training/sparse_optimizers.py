@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
-__all__ = ["AdagradRule", "sparse_adagrad"]
-
 
 def _on_rows(
     name: str, *floats: str, inplace: str, **declared: Any
