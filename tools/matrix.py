@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build the package and run the core suite with each Python that is installed here.
 
-``make matrix`` calls it. A Python is looked for as ``python3.13`` or ``python3.13t`` on PATH, among
-pyenv's, and among uv's. Each gets a virtual environment and a copy of the tree in build/matrix,
-kept for the next run. At the end a table says what was run, what failed and what was not found.
+``make matrix`` calls it. A cell is a Python, and releases that differ from constraints.txt:
+``3.12,torch==2.14.1,numpy==2.5.5``. A Python is looked for as ``python3.13`` or ``python3.13t`` on
+PATH, among pyenv's, and among uv's. Each cell gets a virtual environment and a copy of the tree in
+build/matrix, kept for the next run. At the end a table says what was run, what failed and what was
+not found.
+
+``--list`` prints the cells as JSON, for CI. ``--built PYTHON`` runs the tests with an interpreter
+that has everything, in this tree, as it is built. ``--record`` writes what was run into the table
+of docs/versions.md; rows of what was not run stay.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -16,7 +23,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15", "3.13t", "3.14t", "3.15t")
+CELLS = (
+    *("3.10", "3.11", "3.12", "3.13", "3.14", "3.15", "3.13t", "3.14t", "3.15t"),
+    "3.10,torch==2.6.0,numpy==1.26.4",
+    "3.11,torch==2.9.1,numpy==1.26.4",
+    "3.12,torch==2.14.1,numpy==2.5.5",
+    "3.13,torch==2.15.0,numpy==2.5.5",
+)
 CORE = (
     *("tests/c10", "tests/dlpack", "tests/wire", "tests/at", "tests/caffe2/tensor"),
     *("tests/caffe2/blobs", "tests/caffe2/workspaces", "tests/caffe2/execution"),
@@ -39,6 +52,13 @@ COPIED = (
     *("pyproject.toml", "setup.py", "README.md", "LICENSE"),
 )
 ROOT = Path(__file__).parents[1]
+RECORD = ROOT / "docs/versions.md"
+HEAD = ("| Python | torch | NumPy | tests |", "|---|---|---|---|")
+ASK = (
+    "import platform, sys, sysconfig, numpy, torch\n"
+    "free = 't' if sysconfig.get_config_var('Py_GIL_DISABLED') else ''\n"
+    "print(platform.python_version() + free, torch.__version__, numpy.__version__)"
+)
 
 
 def named(python: str) -> str:
@@ -80,31 +100,57 @@ def run(command: list[str], log: Path, **options: object) -> bool:
     return bool(done.returncode == 0)
 
 
-def constraints(version: str) -> str:
-    """Return the lines of constraints.txt as they are for one version."""
-    last = LAST.get(version, {})
+def constraints(version: str, others: list[str]) -> str:
+    """Return the lines of constraints.txt for one Python; `others`: other releases, "name==1.2"."""
+    last = {**LAST.get(version, {}), **dict(other.split("==", 1) for other in others)}
     pinned = (ROOT / "constraints.txt").read_text().splitlines()
     kept = [line for line in pinned if line.partition("==")[0] not in last]
     return "\n".join([*kept, *(f"{name}=={number}" for name, number in last.items()), ""])
 
 
-def try_version(version: str, folder: Path, tests: list[str]) -> str:
-    """Return what came of one version, in words."""
+def tested(own: str, tree: Path, log: Path, tests: list[str], free: bool) -> tuple[str, str]:
+    """Run the tests; return what came of it, in words, and the versions it was run with."""
+    environment = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
+    if free:
+        # torch imports triton, which does not declare that it needs no lock. tests/test_threads.py
+        # checks without this that the package itself leaves the lock off.
+        environment["PYTHON_GIL"] = "0"
+    asked = subprocess.run([own, "-c", ASK], capture_output=True, text=True, check=False)
+    passed = run([own, "-m", "pytest", "-q", *tests], log, cwd=tree, env=environment)
+    summary = re.findall(r"\d+ (?:passed|failed)[^\n]*", log.read_text(errors="replace"))
+    said = re.sub(r" in [\d.]+s.*", "", summary[-1]) if summary else f"see {log}"
+    return f"{'ok' if passed else 'FAILED'}: {said}", asked.stdout.strip()
+
+
+def record(versions: str, result: str) -> None:
+    """Write a row into the table of docs/versions.md, in place of the one with these versions."""
+    lines = RECORD.read_text().splitlines()
+    begin = lines.index(HEAD[1]) + 1
+    end = next((i for i in range(begin, len(lines)) if not lines[i].startswith("|")), len(lines))
+    key = "| " + " | ".join(versions.split()) + " |"
+    rows = [row for row in lines[begin:end] if not row.startswith(key)] + [f"{key} {result} |"]
+    rows.sort(key=lambda row: [int(number) for number in re.findall(r"\d+", row)])
+    RECORD.write_text("\n".join([*lines[:begin], *rows, *lines[end:], ""]))
+
+
+def try_cell(cell: str, folder: Path, tests: list[str]) -> tuple[str, str]:
+    """Return what came of one cell, in words, and the versions it was run with."""
+    version, *others = cell.split(",")
     python = find(version)
     if python is None:
-        return "not found"
-    place = folder / version
+        return "not found", ""
+    place = folder / cell.replace(",", "-").replace("==", "-")
     tree, log = place / "tree", place / "log.txt"
     own = str(place / "venv/bin/python")
     tree.mkdir(parents=True, exist_ok=True)
     log.write_text(f"{python}\n")
     if not Path(own).exists() and not run([python, "-m", "venv", str(place / "venv")], log):
-        return f"no virtual environment; see {log}"
-    (place / "constraints.txt").write_text(constraints(version))
+        return f"no virtual environment; see {log}", ""
+    (place / "constraints.txt").write_text(constraints(version, others))
     install = [own, "-m", "pip", "install", "--only-binary=:all:"]
     install += ["--constraint", str(place / "constraints.txt"), "numpy", "protobuf", *NEEDS]
     if not run(install, log):
-        return f"NumPy, torch or another package has no wheel; see {log}"
+        return f"NumPy, torch or another package has no wheel; see {log}", ""
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
@@ -116,29 +162,38 @@ def try_version(version: str, folder: Path, tests: list[str]) -> str:
             shutil.copy2(source, tree / name)
     build = [own, "setup.py", "-q", "build_ext", "--inplace", "--parallel", str(os.cpu_count())]
     if not run(build, log, cwd=tree):
-        return f"does not build; see {log}"
-    environment = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
-    if version.endswith("t"):
-        # torch imports triton, which does not declare that it needs no lock. tests/test_threads.py
-        # checks without this that the package itself leaves the lock off.
-        environment["PYTHON_GIL"] = "0"
-    passed = run([own, "-m", "pytest", "-q", *tests], log, cwd=tree, env=environment)
-    summary = re.findall(r"\d+ (?:passed|failed)[^\n]*", log.read_text(errors="replace"))
-    return f"{'ok' if passed else 'FAILED'}: {summary[-1] if summary else f'see {log}'}"
+        return f"does not build; see {log}", ""
+    return tested(own, tree, log, tests, version.endswith("t"))
 
 
 def main() -> int:
-    """Try each version; return 1 if one of those found failed."""
+    """Try each cell; return 1 if one of those found failed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("versions", nargs="*", default=VERSIONS, help="such as 3.12 3.14t")
+    parser.add_argument("cells", nargs="*", help="such as 3.12 3.14t 3.12,torch==2.14.1")
     parser.add_argument("--tests", nargs="*", default=CORE)
     parser.add_argument("--folder", type=Path, default=ROOT / "build/matrix")
+    parser.add_argument("--built", nargs="+", default=[], metavar="PYTHON")
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--list", action="store_true")
     asked = parser.parse_args()
-    results = {}
-    for version in asked.versions:
-        results[version] = try_version(version, asked.folder.resolve(), list(asked.tests))
-        print(f"{version:6} {results[version]}", flush=True)
-    return int(any("ok" not in one and one != "not found" for one in results.values()))
+    if asked.list:
+        print(json.dumps(CELLS))
+        return 0
+    folder = asked.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    failed = False
+    for one in asked.built or asked.cells or CELLS:
+        if asked.built:
+            log = folder / "built.txt"
+            log.write_text(f"{one}\n")
+            result, versions = tested(one, ROOT, log, list(asked.tests), named(one).endswith("t"))
+        else:
+            result, versions = try_cell(one, folder, list(asked.tests))
+        print(f"{versions or one}: {result}", flush=True)
+        failed = failed or not result.startswith(("ok", "not found"))
+        if asked.record and versions:
+            record(versions, result)
+    return int(failed)
 
 
 if __name__ == "__main__":

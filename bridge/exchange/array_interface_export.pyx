@@ -10,6 +10,7 @@ from bridge.c10.device cimport host_accessible
 from bridge.c10.retained cimport retained_owner
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, device_type_of, seen, storage_flags
+from bridge.exchange.numpy cimport most_dimensions
 
 from bridge.c10.errors import EnforceNotMet
 
@@ -35,6 +36,10 @@ def export_array_interface(TensorImpl exported) -> dict[str, Any]:
             raise AttributeError(
                 f"__array_interface__ has no name for elements of {impl.c_dtype}; numpy() and "
                 "__dlpack__ have.")
+        if impl.ndim > most_dimensions():       # which NumPy 1.26 does not check
+            raise AttributeError(
+                f"__array_interface__ is for at most {most_dimensions()} dimensions, and the "
+                f"tensor has {impl.ndim}.")
         if not host_accessible(device_type_of(impl)):
             raise AttributeError(
                 f"__array_interface__ is for host memory, and this tensor is on {impl.device()}.")

@@ -16,3 +16,4 @@ cpdef object export_array(TensorImpl impl, str caller)
 cdef object flat_array(TensorImpl impl, bint writable, str caller)
 cdef bint numpy_loaded() except -1
 cdef object copy_to_array(TensorImpl impl, str caller)
+cdef int most_dimensions() except -1

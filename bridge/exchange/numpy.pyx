@@ -127,6 +127,13 @@ cdef int _fetch() except -1:
     return 0
 
 
+cdef int most_dimensions() except -1:
+    """Return the greatest number of dimensions of a NumPy array."""
+    if numpy_type() == NULL:
+        _fetch()
+    return _max_ndim
+
+
 cdef int _look_up(object numpy) except -1:
     """Fill the variables above; the one that says that they are filled last."""
     global _new_from_descr, _set_base_object, _max_ndim, _masked_array
@@ -297,9 +304,7 @@ cdef int _require_array(TensorImpl impl, str caller) except -1:
         raise EnforceBufferError(
             f"The memory is on {impl.device()}, which NumPy cannot reach. Copy it with cpu().",
             caller)
-    if numpy_type() == NULL:
-        _fetch()
-    if ndim_of(impl) > _max_ndim:
+    if ndim_of(impl) > most_dimensions():
         raise EnforceBufferError(
             f"NumPy arrays have at most {_max_ndim} dimensions, and the tensor has "
             f"{ndim_of(impl)}. Use view() or to_torch().", caller)

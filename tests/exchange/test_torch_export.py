@@ -13,7 +13,7 @@ import torch
 import bridge
 from bridge import at, caffe2
 from tests.helpers.dlpack_consumer import read_elements
-from tests.helpers.element_types import IN_BOTH, IN_BUFFERS, ElementType
+from tests.helpers.element_types import IN_BOTH, IN_BUFFERS, MOST_AXES, ElementType
 from tests.helpers.ids import shown
 
 both_wrappers = pytest.mark.parametrize("wrap", [at.Tensor, caffe2.Tensor], ids=["at", "caffe2"])
@@ -149,7 +149,7 @@ OTHER_LAYOUTS: dict[str, np.ndarray] = {
     "0-d": np.array(3.0),
     "empty": np.zeros((2, 0, 3)),
     "windows": np.lib.stride_tricks.as_strided(np.arange(5.0), (3, 3), (8, 8)),
-    "64 axes": np.arange(6.0).reshape((1,) * 62 + (2, 3)),
+    "most axes": np.arange(6.0).reshape((1,) * (MOST_AXES - 2) + (2, 3)),
 }
 
 

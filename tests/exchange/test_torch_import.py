@@ -14,7 +14,7 @@ import bridge
 from bridge import at, c10, caffe2
 from tests.helpers.check import check_tensor
 from tests.helpers.dlpack_consumer import read_elements
-from tests.helpers.element_types import BY_NAME, IN_TORCH, ElementType
+from tests.helpers.element_types import BY_NAME, IN_TORCH, MOST_AXES, ElementType
 
 
 def torch_bytes(t: torch.Tensor, itemsize: int) -> bytes:
@@ -63,7 +63,7 @@ LAYOUTS: dict[str, Callable[[], torch.Tensor]] = {
     "axes of one": lambda: base()[None, :, None],
     "odd strides at axes of one": lambda: torch.zeros(4).as_strided((1, 4, 1), (7, 1, 3)),
     "channels last": lambda: torch.rand(2, 3, 4, 5).to(memory_format=torch.channels_last),
-    "64 dimensions": lambda: torch.arange(6.0).reshape((1,) * 62 + (2, 3)),
+    "as many as NumPy has": lambda: torch.arange(6.0).reshape((1,) * (MOST_AXES - 2) + (2, 3)),
     "a slice of a large one": lambda: torch.zeros(1000, 1000)[::500, 999:],
     "diagonal": lambda: base()[0].diagonal(),
     "detached": lambda: torch.ones(3, requires_grad=True).detach(),

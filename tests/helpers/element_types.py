@@ -87,3 +87,4 @@ IN_BUFFERS = tuple(row for row in ELEMENT_TYPES if row.format is not None)
 IN_BOTH = tuple(row for row in IN_TORCH if row.numpy is not None)
 BY_NAME = {row.name: row for row in ELEMENT_TYPES}
 FLOAT32 = BY_NAME["float32"]
+MOST_AXES = 32 if np.__version__.startswith("1.") else 64  # of a NumPy array

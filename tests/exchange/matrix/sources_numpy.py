@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tests.exchange.matrix.case import Case, aligned, samples
+from tests.helpers.element_types import MOST_AXES
 
 EVERY_TYPE = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -78,7 +79,7 @@ SHAPED = [
     of_array("empty", lambda: np.zeros((0,), np.float32)),
     of_array("empty of three dimensions", lambda: np.zeros((2, 0, 3), np.float32)),
     of_array("32 dimensions", lambda: aligned(np.ones((1,) * 32, np.float32))),
-    of_array("64 dimensions", lambda: aligned(np.ones((1,) * 64, np.float32))),
+    of_array("most dimensions", lambda: aligned(np.ones((1,) * MOST_AXES, np.float32))),
     strided("transposed", CUBE.T),
     strided("column", CUBE[:, :, 1]),
     strided("every other", CUBE[:, ::2]),

@@ -11,6 +11,7 @@ import torch
 
 from tests.exchange.matrix.case import Case, samples
 from tests.exchange.matrix.sources_numpy import CUBE, EVERY_TYPE, FLOATS
+from tests.helpers.element_types import MOST_AXES
 
 
 def address(source: Any) -> int:
@@ -64,7 +65,11 @@ SHARED = [
     of_tensor("0-d", lambda: torch.tensor(3.0), np.float32(3)),
     of_tensor("empty", lambda: torch.zeros(0), np.zeros(0, np.float32)),
     of_tensor("empty of three dimensions", lambda: torch.zeros(2, 0, 3), np.zeros((2, 0, 3), "f4")),
-    of_tensor("64 dimensions", lambda: torch.ones((1,) * 64), np.ones((1,) * 64, np.float32)),
+    of_tensor(
+        "most dimensions",
+        lambda: torch.ones((1,) * MOST_AXES),
+        np.ones((1,) * MOST_AXES, np.float32),
+    ),
     strided("transposed", CUBE.T),
     strided("column", CUBE[:, :, 1]),
     strided("every other", CUBE[:, ::2]),
