@@ -15,6 +15,7 @@ from bridge.caffe2 import core, workspace
 from tests.benchmarks.harness import Effort, Row, compare, loop
 from tests.benchmarks.loop import fed_runs
 from tests.benchmarks.nets import REAL, Bounds, create, load_there, one_thread, running
+from tests.benchmarks.operator_sizes import cases
 from tests.benchmarks.real_caffe2 import VARIABLE, real_caffe2
 from tests.benchmarks.small_nets import Made, sparse_training
 
@@ -113,6 +114,9 @@ def subjects() -> Iterator[tuple[str, Bounds, Makes]]:
         "LengthsMean",
     ):
         yield f"`{op}` of 64 segments", (1.5, 1), lambda random, op=op: look_up(random, op)
+    for what, (op, feeds, outputs, args) in cases().items():
+        made = single(op, feeds, outputs, **args)
+        yield what, (2, 1), lambda random, made=made: made
 
 
 def rows(effort: Effort) -> Iterator[Row]:
