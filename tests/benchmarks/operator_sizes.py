@@ -30,7 +30,7 @@ def cases() -> dict[str, Case]:
     image = (1, 64, 56, 56)
     segments = lengths(64, 2048)
     ids = np.repeat(np.arange(64, dtype=np.int32), segments)
-    loss = np.float32(1)
+    loss = np.array(1, np.float32)
     found: dict[str, Case] = {}
 
     def add(what: str, op: str, feeds: dict[str, Any], outputs: list[str], **args: Any) -> None:

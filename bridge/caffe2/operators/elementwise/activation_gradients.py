@@ -28,6 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
+_sigmoid_gradient = recordable(small_kernels.sigmoid_gradient)
+_tanh_gradient = recordable(small_kernels.tanh_gradient)
 _relu_gradient = recordable(small_kernels.relu_gradient)
 _leaky_relu_gradient = recordable(small_kernels.leaky_relu_gradient)
 
@@ -88,6 +90,8 @@ def selu_gradient(
 def sigmoid_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * y * (1 - y)."""
     dy = shaped_like(dy, y)
+    if takes_kernels(y, dy):
+        return _sigmoid_gradient(torch.empty_like(y) if out is None else out, y, dy, y.numel())
     return torch.mul(dy, y * (y.new_ones(()) - y), out=out)
 
 
@@ -102,6 +106,8 @@ def hard_sigmoid_gradient(y: Tensor, dy: Tensor, *, alpha: float = 0.2, out: Out
 def tanh_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * (1 - y^2)."""
     dy = shaped_like(dy, y)
+    if takes_kernels(y, dy):
+        return _tanh_gradient(torch.empty_like(y) if out is None else out, y, dy, y.numel())
     return torch.mul(dy, y.new_ones(()) - y * y, out=out)
 
 

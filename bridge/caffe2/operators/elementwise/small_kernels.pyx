@@ -46,6 +46,32 @@ cdef cloned_void or_scaled(
         dx[i] = dy[i] * (one if y[i] >= 0 else slope)
 
 
+cdef cloned_void of_sigmoid(float *dx, const float *y, const float *dy, int64_t n) noexcept nogil:
+    cdef float one = 1
+    cdef int64_t i
+    for i in range(n):
+        dx[i] = dy[i] * (y[i] * (one - y[i]))
+
+
+cdef cloned_void of_tanh(float *dx, const float *y, const float *dy, int64_t n) noexcept nogil:
+    cdef float one = 1
+    cdef int64_t i
+    for i in range(n):
+        dx[i] = dy[i] * (one - y[i] * y[i])
+
+
+def sigmoid_gradient(dx, y, dy, int64_t n):
+    """Set `dx` to dy * y * (1 - y); all have `n` elements."""
+    of_sigmoid(floats_of(dx, n), floats_of(y, n), floats_of(dy, n), n)
+    return dx
+
+
+def tanh_gradient(dx, y, dy, int64_t n):
+    """Set `dx` to dy * (1 - y * y); all have `n` elements."""
+    of_tanh(floats_of(dx, n), floats_of(y, n), floats_of(dy, n), n)
+    return dx
+
+
 def relu_gradient(dx: Tensor, y: Tensor, dy: Tensor, int64_t n) -> Tensor:
     """Set `dx` to dy where y is positive, else to 0; all have `n` elements."""
     where_positive(floats_of(dx, n), floats_of(y, n), floats_of(dy, n), n)

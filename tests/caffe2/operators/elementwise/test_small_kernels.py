@@ -77,6 +77,12 @@ def test_gradients_of_activations_agree_with_torch(n) -> None:
     expected = torch.where(y > 0, dy, zero)
     run = small_kernels.relu_gradient(torch.empty(n), y, dy, n)
     torch.testing.assert_close(run, expected, rtol=0, atol=0, equal_nan=True)
+    for run, expected in (
+        (small_kernels.sigmoid_gradient, dy * (y * (1 - y))),
+        (small_kernels.tanh_gradient, dy * (1 - y * y)),
+    ):
+        found = run(torch.empty(n), y, dy, n)
+        torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
     expected = torch.where(y >= 0, dy, dy * 0.25)
     small_kernels.leaky_relu_gradient(dy, y, dy, 0.25, n)  # in place
     torch.testing.assert_close(dy, expected, rtol=0, atol=0, equal_nan=True)
