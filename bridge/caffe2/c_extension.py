@@ -67,17 +67,17 @@ from bridge.caffe2.workspaces.blob_functions import SerializeBlob as serialize_b
 from bridge.caffe2.workspaces.current import current as _current
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob as feed_blob
 from bridge.caffe2.workspaces.named_blobs import fetch_named
-from bridge.caffe2.workspaces.nets import CreateNet as _CreateNet
-from bridge.caffe2.workspaces.nets import DeleteNet as _DeleteNet
-from bridge.caffe2.workspaces.nets import Nets as nets
-from bridge.caffe2.workspaces.nets import RunNet as run_net
-from bridge.caffe2.workspaces.nets import RunNetOnce as run_net_once
-from bridge.caffe2.workspaces.nets import net_named as _net_named
+from bridge.caffe2.workspaces.named_nets import CreateNet as _CreateNet
+from bridge.caffe2.workspaces.named_nets import DeleteNet as _DeleteNet
+from bridge.caffe2.workspaces.named_nets import Nets as nets
+from bridge.caffe2.workspaces.named_nets import RunNet as run_net
+from bridge.caffe2.workspaces.named_nets import RunNetOnce as run_net_once
+from bridge.caffe2.workspaces.named_nets import net_named as _net_named
 from bridge.caffe2.workspaces.operator_cost import GetOperatorCost as get_operator_cost
-from bridge.caffe2.workspaces.plans import RunPlan as run_plan
+from bridge.caffe2.workspaces.operator_runs import RunOperatorMultiple as run_operator_multiple
+from bridge.caffe2.workspaces.plan_runs import RunPlan as run_plan
 from bridge.caffe2.workspaces.predictor import Predictor
 from bridge.caffe2.workspaces.run_once import RunOperatorOnce as run_operator_once
-from bridge.caffe2.workspaces.running import RunOperatorMultiple as run_operator_multiple
 from bridge.caffe2.workspaces.switching import CurrentWorkspace as current_workspace
 from bridge.caffe2.workspaces.switching import ResetWorkspace as reset_workspace
 from bridge.caffe2.workspaces.switching import RootFolder as root_folder

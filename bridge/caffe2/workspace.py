@@ -132,19 +132,19 @@ if TYPE_CHECKING:
         StartImmediate,
         StopImmediate,
     )
-    from bridge.caffe2.workspaces.names import (
+    from bridge.caffe2.workspaces.name_text import (
         GetNameScope,
         GetNetName,
         StringifyBlobName,
         StringifyNetName,
         StringifyProto,
     )
-    from bridge.caffe2.workspaces.nets import CreateNet, DeleteNet, Nets, RunNet, RunNetOnce
+    from bridge.caffe2.workspaces.named_nets import CreateNet, DeleteNet, Nets, RunNet, RunNetOnce
     from bridge.caffe2.workspaces.operator_cost import GetOperatorCost
-    from bridge.caffe2.workspaces.plans import RunPlan
+    from bridge.caffe2.workspaces.operator_runs import RunOperatorMultiple, RunOperatorsOnce
+    from bridge.caffe2.workspaces.plan_runs import RunPlan
     from bridge.caffe2.workspaces.predictor import Predictor
     from bridge.caffe2.workspaces.random_inputs import FillRandomNetworkInputs
-    from bridge.caffe2.workspaces.running import RunOperatorMultiple, RunOperatorsOnce
     from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes
     from bridge.caffe2.workspaces.switching import (
         CurrentWorkspace,
@@ -267,15 +267,15 @@ _get, __dir__ = lazily(
             "FeedImmediate FetchImmediate ImmediateBlobs IsImmediate RunOperatorImmediate "
             "StartImmediate StopImmediate root_folder"
         ),
-        "bridge.caffe2.workspaces.names": (
+        "bridge.caffe2.workspaces.name_text": (
             "GetNameScope GetNetName StringifyBlobName StringifyNetName StringifyProto"
         ),
-        "bridge.caffe2.workspaces.nets": "CreateNet DeleteNet Nets RunNet RunNetOnce",
+        "bridge.caffe2.workspaces.named_nets": "CreateNet DeleteNet Nets RunNet RunNetOnce",
         "bridge.caffe2.workspaces.operator_cost": "GetOperatorCost",
-        "bridge.caffe2.workspaces.plans": "RunPlan",
+        "bridge.caffe2.workspaces.plan_runs": "RunPlan",
         "bridge.caffe2.workspaces.predictor": "Predictor",
         "bridge.caffe2.workspaces.random_inputs": "FillRandomNetworkInputs",
-        "bridge.caffe2.workspaces.running": "RunOperatorMultiple RunOperatorsOnce",
+        "bridge.caffe2.workspaces.operator_runs": "RunOperatorMultiple RunOperatorsOnce",
         "bridge.caffe2.workspaces.shape_inference": "InferShapesAndTypes",
         "bridge.caffe2.workspaces.switching": (
             "CurrentWorkspace ResetWorkspace RootFolder SwitchWorkspace WorkspaceGuard Workspaces"

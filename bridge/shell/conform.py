@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from bridge.shell.errors import CommandError, UsageError
+from bridge.shell.usage_errors import CommandError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _run(parsed: argparse.Namespace) -> int:
     from bridge.conform.libraries import LIBRARIES, installed
     from bridge.conform.pairs import check_pairs, pair_is_broken
     from bridge.conform.rules import chosen_rules
-    from bridge.shell.tables import as_json
+    from bridge.shell.text_tables import as_json
 
     try:
         rules = chosen_rules(parsed.rule)
@@ -85,7 +85,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
 def _print(report: Report) -> None:
     """Print the table of a library, then the broken rules."""
-    from bridge.shell.tables import print_table
+    from bridge.shell.text_tables import print_table
 
     print(f"{report.name} {report.version or ''}".rstrip())
     rows = [
@@ -104,7 +104,7 @@ def _print(report: Report) -> None:
 
 
 def _print_pairs(pairs: list[dict[str, Any]]) -> None:
-    from bridge.shell.tables import print_table
+    from bridge.shell.text_tables import print_table
 
     head = [
         "producer",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from bridge.shell.errors import UsageError, about
+from bridge.shell.usage_errors import UsageError, about
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _convert_checkpoint(source: str, target: str, kind: str) -> None:
     from bridge.caffe2.conversion.file_kinds import NET, kind_of_file
     from bridge.caffe2.conversion.memory_source import BlobEntries
     from bridge.caffe2.conversion.net_source import NetSource
-    from bridge.shell.tables import Progress
+    from bridge.shell.text_tables import Progress
 
     with about(source):
         found = kind_of_file(source)

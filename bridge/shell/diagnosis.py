@@ -18,8 +18,8 @@ import bridge.libraries  # noqa: F401  so that their names are known
 from bridge._version import __version__
 from bridge.exchange.registry import exporting_names
 from bridge.shell import probe
-from bridge.shell.errors import UsageError
 from bridge.shell.sharing import shared_memory
+from bridge.shell.usage_errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

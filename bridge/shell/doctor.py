@@ -55,7 +55,7 @@ def _seconds(text: str) -> float:
 
 def _run(parsed: argparse.Namespace) -> int:
     from bridge.shell.diagnosis import diagnose
-    from bridge.shell.tables import as_json
+    from bridge.shell.text_tables import as_json
 
     found = diagnose(parsed.frameworks, parsed.timeout)
     if parsed.json:
@@ -66,7 +66,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _print(found: dict[str, Any]) -> None:
-    from bridge.shell.tables import print_table
+    from bridge.shell.text_tables import print_table
 
     print(f"bridge {found['bridge']}, Python {found['python']}, {found['platform']}")
     print()

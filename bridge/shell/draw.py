@@ -36,7 +36,7 @@ def _run(parsed: argparse.Namespace) -> int:
     from bridge.caffe2.conversion.net_source import net_of_file
     from bridge.caffe2.core.net_picture import net_picture
     from bridge.caffe2.files.whole_file import encoded, write_whole
-    from bridge.shell.errors import UsageError, about
+    from bridge.shell.usage_errors import UsageError, about
 
     if os.path.splitext(parsed.output)[1].lower() != ".svg":
         raise UsageError(f"pictures are SVG: {parsed.output!r} does not end with .svg")

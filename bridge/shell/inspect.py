@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from bridge.shell.errors import about, one_line
+from bridge.shell.usage_errors import about, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def add_to(commands: Any) -> None:
 def _run(parsed: argparse.Namespace) -> int:
     import sys
 
-    from bridge.shell.tables import as_json
+    from bridge.shell.text_tables import as_json
 
     status = 0
     found: list[dict[str, Any]] = []
@@ -154,7 +154,7 @@ def _print(found: dict[str, Any]) -> None:
 
 
 def _print_blobs(blobs: Sequence[dict[str, Any]]) -> None:
-    from bridge.shell.tables import nbytes_text, print_table
+    from bridge.shell.text_tables import nbytes_text, print_table
 
     rows = [
         [
@@ -171,7 +171,7 @@ def _print_blobs(blobs: Sequence[dict[str, Any]]) -> None:
 
 
 def _print_net(net: dict[str, Any]) -> None:
-    from bridge.shell.tables import print_table
+    from bridge.shell.text_tables import print_table
 
     rows = [
         [

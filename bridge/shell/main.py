@@ -18,7 +18,7 @@ import sys
 
 from bridge._version import __version__
 from bridge.shell import conform, convert, doctor, draw, inspect, script
-from bridge.shell.errors import UsageError, one_line
+from bridge.shell.usage_errors import UsageError, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from bridge.shell.errors import UsageError
+from bridge.shell.usage_errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from bridge.caffe2.conversion.checkpoints import open_entries, write_entries
 from bridge.caffe2.conversion.file_kinds import CHECKPOINTS, kind_of_file
 from bridge.caffe2.conversion.net_source import net_of_file
 from bridge.pickling import _buffer, _items, _sized
-from bridge.shell.errors import CommandError
 from bridge.shell.main import main
+from bridge.shell.usage_errors import CommandError
 from tests.fuzz.memory import MOST, little_memory
 from tests.fuzz.words import Words
 

@@ -2,5 +2,5 @@
 """Tests of `bridge.shell`; the modules whose tests have another name::
 
 - diagnosis, probe: test_doctor
-- errors, tables: test_main
+- text_tables, usage_errors: test_main
 """

@@ -129,7 +129,7 @@ def test_impossible_targets_are_refused_in_one_line(
 # Each sends the process what it must survive when the first bytes were written.
 INTERRUPTED = """
 import os, signal
-from bridge.shell import tables
+from bridge.shell import text_tables as tables
 def interrupt(self, done, total):
     os.kill(os.getpid(), signal.SIGINT)
 tables.Progress.__call__ = interrupt

@@ -12,7 +12,7 @@ from shutil import copyfile
 import pytest
 
 from bridge.shell.main import main
-from bridge.shell.tables import Progress, nbytes_text
+from bridge.shell.text_tables import Progress, nbytes_text
 from tests.helpers.isolate import run_python
 from tests.helpers.shell import bridge, bridge_on_terminal, environment
 

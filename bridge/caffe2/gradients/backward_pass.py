@@ -9,8 +9,8 @@ from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.definitions.create_operator import CreateOperator
+from bridge.caffe2.gradients.gradient_registry import OperatorGradients
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
-from bridge.caffe2.gradients.registry import OperatorGradients
 from bridge.caffe2.gradients.sums import ONLY_SUM_TAG, SUM_TAG, Contribution, Part, sum_of
 from bridge.caffe2.gradients.version_records import OpSSA
 

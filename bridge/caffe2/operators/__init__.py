@@ -86,14 +86,14 @@ def load(key: str) -> None:
 
         importlib.import_module(f"{__name__}.{module}")
     elif "_ENGINE_" in key:
-        from bridge.caffe2.operators import engines
+        from bridge.caffe2.operators import engine_names
 
-        engines.load(key)
+        engine_names.load(key)
 
 
 def registry_keys() -> Iterable[str]:
     """Return the registry keys of all built-in operators. Their modules are not loaded."""
-    from bridge.caffe2.operators import engines
+    from bridge.caffe2.operators import engine_names
     from bridge.caffe2.operators.index import modules
 
-    return {*modules(), *engines.registry_keys()}
+    return {*modules(), *engine_names.registry_keys()}

@@ -44,7 +44,7 @@ from bridge.caffe2.predictor.predictor_constants import predictor_constants
 from bridge.caffe2.predictor.serde import deserialize_protobuf_struct, serialize_protobuf_struct
 from bridge.caffe2.proto import caffe2_pb2, metanet_pb2
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob
-from bridge.caffe2.workspaces.nets import CreateNet, RunNetOnce
+from bridge.caffe2.workspaces.named_nets import CreateNet, RunNetOnce
 from bridge.caffe2.workspaces.run_once import RunOperatorOnce
 from bridge.caffe2.workspaces.workspace import Workspace
 

@@ -21,7 +21,7 @@ from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.execution.running import count_of
 from bridge.caffe2.workspaces.current import current
-from bridge.caffe2.workspaces.nets import net_named
+from bridge.caffe2.workspaces.named_nets import net_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from bridge.caffe2.base.messages import as_message, caffe2_pb2
 from bridge.caffe2.definitions.arguments import ArgsToDict
 from bridge.caffe2.workspaces.benchmark import BenchmarkNetOnce
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchTorch
-from bridge.caffe2.workspaces.nets import RunNetOnce
+from bridge.caffe2.workspaces.named_nets import RunNetOnce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 
 - definition, instantiate, operator_core: test_operator
 - output_backup: test_operator_failure
-- nets, plans, runnable_net, running: caffe2/workspaces/test_nets, test_operator_failure
+- nets, plans, runnable_net, running: caffe2/workspaces/test_named_nets, test_operator_failure
 - torch_io: test_operator_memory
 - declaration, function_core, torch_state: test_function_operator
 - blob_tape, tape, taped_operator: test_function_operator

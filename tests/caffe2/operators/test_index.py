@@ -56,7 +56,7 @@ assert len(names) == len(core._REGISTERED_OPERATORS) >= 983
 print(len(names), [name for name in sys.modules if name.startswith("bridge.caffe2.operators.e")])
 """).split(" ", 1)
     assert int(names) >= 983
-    assert loaded.strip() == "['bridge.caffe2.operators.engines']"
+    assert loaded.strip() == "['bridge.caffe2.operators.engine_names']"
 
 
 def test_each_name_of_the_index_has_a_class() -> None:

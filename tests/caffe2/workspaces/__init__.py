@@ -2,11 +2,11 @@
 """Tests of `bridge.caffe2.workspaces`; the modules whose tests have another name::
 
 - background: test_immediate
-- benchmark, predictor, plans, running: test_nets
+- benchmark, operator_runs, plan_runs, predictor: test_named_nets
 - blob_functions, blob_map, current: test_named_blobs, test_switching
 - checkpoint: caffe2/files/test_minidb, caffe2/files/test_lmdb
 - meta_inference: test_shape_inference
-- names: test_named_blobs
+- name_text: test_named_blobs
 - random_inputs: caffe2/execution/test_engines
 - record_blobs: caffe2/schema/test_columns
 - shape_rules: test_shape_inference

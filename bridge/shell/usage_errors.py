@@ -50,7 +50,7 @@ def one_line(error: BaseException) -> str:
 
     The text alone if it was written for users, else with the name of the class.
 
-    >>> from bridge.shell.errors import one_line
+    >>> from bridge.shell.usage_errors import one_line
     >>> one_line(FileNotFoundError(2, "No such file or directory", "a.pb"))
     "No such file or directory: 'a.pb'"
     """

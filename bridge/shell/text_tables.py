@@ -26,7 +26,7 @@ def as_json(value: Any) -> str:
 def nbytes_text(nbytes: int) -> str:
     """Return a number of bytes for people.
 
-    >>> from bridge.shell.tables import nbytes_text
+    >>> from bridge.shell.text_tables import nbytes_text
     >>> nbytes_text(12), nbytes_text(5 << 20)
     ('12 B', '5.0 MiB')
     """
