@@ -94,11 +94,10 @@ def producer_type_lanes(make: Make) -> None:
     for name in ("float64", "float32", "int8", "bool", "complex128"):
         try:
             tensor = make(given(np.array([0, 1, 1], name))[0])
-            ways = calls(tensor)
+            exports = [Export(tensor, **call) for call in calls(tensor)]
         except Exception:
             continue
-        for call in ways:
-            export = Export(tensor, **call)
+        for export in exports:
             lanes = export.managed.lanes
             if lanes != 1:
                 broken(f"{name} is exported with {lanes} lanes")
