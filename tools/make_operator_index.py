@@ -22,8 +22,6 @@ from __future__ import annotations
 
 import functools
 
-__all__ = ["modules"]
-
 _TEXT = """
 '''
 TAIL = '''"""
