@@ -111,7 +111,7 @@ cdef inline int call_init(
 #
 # Wrappers (at/tensor.pyx, caffe2/tensor/tensor.pyx): they add no field to Wrapper, so Wrapper's own
 # function is enough, without the second pass through the garbage collector that a compiled subclass
-# otherwise makes. Saves 32 % of `caffe2.Tensor(x)`, together with its tp_vectorcall.
+# otherwise makes. Saves 32 % of `caffe2.Tensor(x)`.
 #
 # at.Tensor (at/tensor.pyx): freed objects are kept, without memory, for the next ones, since every
 # import and every view creates one. Saves 19 % of `x[0]`, 6 % of `from_dlpack(numpy)` and 3 % of
