@@ -60,13 +60,13 @@ cdef cloned_void of_tanh(float *dx, const float *y, const float *dy, int64_t n) 
         dx[i] = dy[i] * (one - y[i] * y[i])
 
 
-def sigmoid_gradient(dx, y, dy, int64_t n):
+def sigmoid_gradient(dx: Tensor, y: Tensor, dy: Tensor, int64_t n) -> Tensor:
     """Set `dx` to dy * y * (1 - y); all have `n` elements."""
     of_sigmoid(floats_of(dx, n), floats_of(y, n), floats_of(dy, n), n)
     return dx
 
 
-def tanh_gradient(dx, y, dy, int64_t n):
+def tanh_gradient(dx: Tensor, y: Tensor, dy: Tensor, int64_t n) -> Tensor:
     """Set `dx` to dy * (1 - y * y); all have `n` elements."""
     of_tanh(floats_of(dx, n), floats_of(y, n), floats_of(dy, n), n)
     return dx
