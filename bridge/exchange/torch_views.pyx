@@ -16,10 +16,11 @@ The torch storage of a Storage is that of its *base*:
 A base that is made here is kept in `Storage.base` until the Storage gets another buffer. It stays
 inside: aliases of it go out.
 
-A view is made by ``as_strided`` (1.1 us) where the base has its type, else by ``set_``. torch
-dispatches both, so a mode or a transform that is active may turn the view into something else, and
-an operation that ran on the base may have changed it. What comes out is therefore compared with
-what was asked for, and made once more, without modes and from a new base, where it differs.
+A view is an alias of the base that ``as_strided_`` gives its sizes (together 1.1 of what
+``as_strided`` takes) where the base has its type, else it is made by ``set_``. torch dispatches both,
+so a mode or a transform that is active may turn the view into something else, and an operation that
+ran on the base may have changed it. The view is therefore compared with `impl`, and made once more,
+without modes and from a new base, where it differs.
 """
 
 cimport cython
@@ -35,6 +36,7 @@ from bridge.c10.python_api cimport Py_TYPE, owned, pointer, take_pending
 from bridge.c10.storage cimport (
     BORROWED,
     Storage,
+    begin_of,
     nbytes_of,
     owner_of,
     set_flags,
@@ -123,11 +125,12 @@ cdef object torch_view(TensorImpl impl, bint inside):
         base = _base(storage, impl)
         if base is None:            # the memory cannot be a part of that torch storage
             return taken_by_torch(impl)
-        if not again and base is storage.base and is_same_tensor(impl, base):
+        if not again and base is storage.base and _is_whole(impl, storage) \
+                and is_same_tensor(impl, base):
             return base if inside else alias_of(base)
         try:
             tensor = _without_modes(impl, base, dtype, address) if again \
-                else _view(impl, base, dtype, address)
+                else _expected_view(impl, base, dtype, address)
         except _NotAView:
             return taken_by_torch(impl)
         except MemoryError:
@@ -168,6 +171,30 @@ class _NotAView(Exception):
     """The elements do not lie at a multiple of their size in torch's storage."""
 
 
+cdef bint _is_whole(TensorImpl impl, Storage storage) noexcept:
+    """Return whether `impl` has all of the memory, in row-major order."""
+    return impl.flags & CONTIGUOUS and impl.offset == 0 \
+        and impl.c_numel * impl.c_dtype.itemsize == nbytes_of(storage)
+
+
+cdef object _expected_view(TensorImpl impl, object base, object dtype, uintptr_t address):
+    """Do as `_view` for the base of its Storage, which is taken to be as the Storage has it."""
+    cdef Storage storage = impl.storage
+    cdef int64_t offset = <int64_t>(address - <uintptr_t>begin_of(storage))
+    cdef bint made_here = base is storage.base
+    if not is_plain(base) or base.dtype is not dtype or (
+            not made_here and base.is_inference()):
+        return _view(impl, base, dtype, address)
+    if offset % impl.c_dtype.itemsize:
+        raise _NotAView
+    offset //= impl.c_dtype.itemsize
+    if not made_here:
+        offset += <int64_t>base.storage_offset()
+    # The alias is not a view to autograd: nothing that happens to it reaches the base.
+    return alias_of(base).as_strided_(
+        _tuple(impl.c_sizes, impl.ndim), _tuple(impl.c_strides(), impl.ndim), offset)
+
+
 cdef object _view(TensorImpl impl, object base, object dtype, uintptr_t address):
     """Return a plain torch.Tensor of sizes, strides and type of `impl` at `address`."""
     cdef object _kept
@@ -182,8 +209,7 @@ cdef object _view(TensorImpl impl, object base, object dtype, uintptr_t address)
         if offset % itemsize:
             raise _NotAView
         offset = <int64_t>base.storage_offset() + offset // itemsize
-        # not a view to autograd, so that nothing which happens to it reaches the base
-        return alias_of(base.as_strided(sizes, strides, offset))
+        return alias_of(base).as_strided_(sizes, strides, offset)   # as in `_expected_view`
     untyped = untyped_storage(base)
     offset = <int64_t>(address - address_of(untyped))
     if offset % itemsize:
@@ -286,7 +312,7 @@ cdef object _made(Storage storage, object owner, TensorImpl impl):
     if isinstance(owner, torch.UntypedStorage):
         dtype = _byte if len(owner) % itemsize else impl.c_dtype
         return torch.empty(0, dtype=dtype.torch, device=owner.device).set_(owner)
-    if impl.flags & CONTIGUOUS and impl.offset == 0 and impl.c_numel * itemsize == nbytes:
+    if _is_whole(impl, storage):
         return taken_by_torch(impl)
     dtype = _byte if nbytes % itemsize else impl.c_dtype
     n = nbytes // dtype.itemsize
