@@ -59,7 +59,7 @@ def sources() -> dict[str, list[Path]]:
     """
     found: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(ROOT.rglob("*.p*")):
-        if path.suffix in (".py", ".pyi", ".pyx", ".pxd") and path.name != "__init__.pxd":
+        if path.suffix in (".py", ".pyi", ".pyx", ".pxd"):
             found[module_name(path)].append(path)
     return {
         name: paths for name, paths in found.items() if {one.suffix for one in paths} != {".pyi"}

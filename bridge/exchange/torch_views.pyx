@@ -17,10 +17,10 @@ A base that is made here is kept in `Storage.base` until the Storage gets anothe
 inside: aliases of it go out.
 
 A view is an alias of the base that ``as_strided_`` gives its sizes (together 1.1 of what
-``as_strided`` takes) where the base has its type, else it is made by ``set_``. torch dispatches both,
-so a mode or a transform that is active may turn the view into something else, and an operation that
-ran on the base may have changed it. The view is therefore compared with `impl`, and made once more,
-without modes and from a new base, where it differs.
+``as_strided`` takes) where the base has its type, else it is made by ``set_``. torch dispatches
+both, so a mode or a transform that is active may turn the view into something else, and an
+operation that ran on the base may have changed it. The view is therefore compared with `impl`, and
+made once more, without modes and from a new base, where it differs.
 """
 
 cimport cython
