@@ -192,7 +192,7 @@ cdef object _expected_view(TensorImpl impl, object base, object dtype, uintptr_t
         offset += <int64_t>base.storage_offset()
     # The alias is not a view to autograd: nothing that happens to it reaches the base.
     return alias_of(base).as_strided_(
-        _tuple(impl.c_sizes, impl.ndim), _tuple(impl.c_strides(), impl.ndim), offset)
+        _tuple(impl.c_sizes, impl.ndim), _torch_strides(impl), offset)
 
 
 cdef object _view(TensorImpl impl, object base, object dtype, uintptr_t address):
@@ -201,7 +201,7 @@ cdef object _view(TensorImpl impl, object base, object dtype, uintptr_t address)
     cdef int64_t itemsize = impl.c_dtype.itemsize
     cdef int64_t offset
     cdef DLTensor now
-    sizes, strides = _tuple(impl.c_sizes, impl.ndim), _tuple(impl.c_strides(), impl.ndim)
+    sizes, strides = _tuple(impl.c_sizes, impl.ndim), _torch_strides(impl)
     if is_plain(base) and (_kept := described(base, &now)) is not None and memcmp(
             &now.dtype, &impl.c_dtype.c_dlpack, sizeof(DLDataType)) == 0 \
             and not has_lazy_bit(base, now.dtype.code == DL_COMPLEX) and not base.is_inference():
@@ -240,6 +240,16 @@ cdef tuple _tuple(const int64_t* values, int n):
         Py_INCREF(value)
         PyTuple_SET_ITEM(found, i, value)
     return found
+
+
+cdef tuple _torch_strides(TensorImpl impl):
+    """Return the strides, none of them negative: those left lie in dimensions of one element."""
+    cdef tuple strides = _tuple(impl.c_strides(), impl.ndim)
+    cdef int i
+    for i in range(impl.ndim):
+        if impl.c_strides()[i] < 0:
+            return tuple([abs(stride) for stride in strides])
+    return strides
 
 
 cdef object alias_of(object tensor):
@@ -376,7 +386,7 @@ cdef object _taken_as_bytes(TensorImpl impl):
     except Exception as error:
         _raise_refused(impl, error)
     untyped = untyped_storage(base)
-    sizes, strides = _tuple(impl.c_sizes, impl.ndim), _tuple(impl.c_strides(), impl.ndim)
+    sizes, strides = _tuple(impl.c_sizes, impl.ndim), _torch_strides(impl)
     with torch.utils._python_dispatch._disable_current_modes(), torch._C.DisableTorchFunction(), \
             torch._C._DisableFuncTorch(), torch.inference_mode(False):
         return _set(untyped, impl.c_dtype.torch, 0, sizes, strides)

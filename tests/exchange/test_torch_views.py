@@ -237,3 +237,16 @@ def test_the_memory_goes_with_the_last_view() -> None:
     del view
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides"), [((1, 2), (-1, 0)), ((1, 3), (-4, 2)), ((2, 1, 2), (2, -8, 4))]
+)
+def test_a_negative_stride_that_no_element_takes_is_positive_in_torch(sizes, strides) -> None:
+    nbytes = tuple(stride * 4 for stride in strides)
+    array = np.lib.stride_tricks.as_strided(np.arange(20, dtype=np.float32)[8:], sizes, nbytes)
+    x = bridge.from_dlpack(array)
+    assert tuple(x.strides()) == strides
+    t = bridge.to_torch(x, copy=False)
+    assert t.tolist() == array.tolist()
+    assert t.data_ptr() == array.ctypes.data

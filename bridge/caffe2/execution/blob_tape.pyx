@@ -150,7 +150,7 @@ cdef BlobTape bound_tape(Tape tape, list tensors, list layouts, Py_ssize_t input
     found.operands = []
     found.values = [None] * tape.slots
     for i in range(len(tensors)):
-        tensor = <Tensor?>tensors[i]
+        tensor = tensors[i]
         operand = None
         if tensor is not None:
             operand = Operand.__new__(Operand)

@@ -166,3 +166,14 @@ def test_rows_out_of_range_change_nothing_in_a_recorded_run() -> None:
         workspace.RunNet(net.Proto().name)
     assert np.array_equal(before[0], workspace.FetchBlob("w"))
     assert np.array_equal(before[1], workspace.FetchBlob("h"))
+
+
+def test_an_output_that_is_not_computed_keeps_no_operator_from_its_tape() -> None:
+    workspace.FeedBlob("x", np.arange(3, dtype=np.float32))
+    net = core.Net("n")
+    net.Dropout("x", ["y", "mask"], is_test=1)
+    workspace.CreateNet(net)
+    for run in range(4):
+        workspace.FeedBlob("x", np.full(3, run, np.float32))
+        workspace.RunNet(net)
+        assert workspace.FetchBlob("y").tolist() == [run] * 3
