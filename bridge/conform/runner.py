@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import mmap
 import re
 
 from bridge.conform.cases import CASES, parts_of
@@ -10,6 +11,7 @@ from bridge.conform.isolation import isolated
 from bridge.conform.kit.verdict import Broken, Skip
 from bridge.conform.programs import program_of
 from bridge.conform.report import Result
+from bridge.conform.trimming import FILE, traced, trimmed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +47,8 @@ def run_rules(
             result = Result(rule, outcome, seen)
             hangs[rule.role] = hangs.get(rule.role, 0) + (outcome == "hang")
         if result.outcome in ("broken", "crash", "hang"):
-            result.program = program_of(rule, CASES[rule], setup)
-            if not _shows(result.program, given):
+            result.program, shows = _evidence(program_of(rule, CASES[rule], setup), given, outcome)
+            if not shows:
                 result.seen += " (the program alone does not show it)"
         results.append(result)
     return results
@@ -69,22 +71,46 @@ def _called(case: Callable[..., None], arguments: dict[str, Any]) -> list[str]:
 def _outcome(call: Callable[[], list[str]]) -> tuple[str, str]:
     how, result = isolated(call)
     outcome, seen = result if how == "done" else (how, result)
-    # Addresses differ in each run.
-    text = re.sub(r"0x[0-9a-fA-F]{4,}", "0x…", " ".join(seen.split()))
-    return outcome, text[:_LONGEST]
+    return outcome, _without_addresses(" ".join(seen.split()))[:_LONGEST]
 
 
-def _shows(program: str, given: dict[str, Any]) -> bool:
-    """Run a program in a process of its own; return whether it showed something broken."""
+def _without_addresses(text: str) -> str:
+    """Return a text without the addresses in it, which differ in each run."""
+    return re.sub(r"0x[0-9a-fA-F]{4,}", "0x…", text)
 
-    def run() -> bool:
+
+def _evidence(program: str, given: dict[str, Any], outcome: str) -> tuple[str, bool]:
+    """Return a program, shortened if that shows the same, and whether it shows something broken."""
+    if outcome == "hang":
+        return program, _shown(program, given) is not None
+    ran = mmap.mmap(-1, program.count("\n") + 2)  # the process may crash: its lines are seen
+    seen = _shown(program, given, ran)
+    if seen is not None:
+        shorter = trimmed(program, ran)
+        if _shown(shorter, given) == seen:
+            return shorter, True
+    return program, _shown(program, given) is not None
+
+
+def _shown(program: str, given: dict[str, Any], ran: Any = None) -> str | None:
+    """Run a program in a process of its own; return what it showed; None: nothing broken.
+
+    ran: memory shared with that process, a byte for each line, set to 1 where the line ran.
+    """
+
+    def execute() -> None:
+        exec(compile(program, FILE, "exec"), {"__name__": "__main__", **given})
+
+    def run() -> str | None:
         try:
-            exec(compile(program, "<program>", "exec"), {"__name__": "__main__", **given})
+            traced(execute, ran) if ran is not None else execute()
         except SystemExit as exit_:
-            return exit_.code not in (None, 0)
-        except BaseException:  # noqa: BLE001  the error of the subject is the observation
-            return True
-        return False
+            return None if exit_.code in (None, 0) else f"exit: {exit_.code}"
+        except BaseException as error:  # noqa: BLE001  the error of the subject is the observation
+            return f"{type(error).__name__}: {error}"
+        return None
 
     how, shown = isolated(run)
-    return how != "done" or bool(shown)
+    if shown is None:
+        return None
+    return _without_addresses(shown if how == "done" else f"{how}: {shown}")

@@ -42,18 +42,18 @@ class Exported:
         self.blocks: list[Any] = []
         self.intact = self.poison = True
         strides = [step // array.itemsize for step in array.strides]
-        said = {"data": array.ctypes.data, "device_type": 1, "ndim": array.ndim, "lanes": 1}
-        said |= {"code": CODES.get(array.dtype.kind, 0), "bits": array.itemsize * 8}
-        said |= {"shape": array.shape, "strides": strides, **fields}
+        filled = {"data": array.ctypes.data, "device_type": 1, "ndim": array.ndim, "lanes": 1}
+        filled |= {"code": CODES.get(array.dtype.kind, 0), "bits": array.itemsize * 8}
+        filled |= {"shape": array.shape, "strides": strides, **fields}
         self.callback = DELETER(self.delete)
-        said.setdefault("deleter", ctypes.cast(self.callback, ctypes.c_void_p).value)
+        filled.setdefault("deleter", ctypes.cast(self.callback, ctypes.c_void_p).value)
         for numbers in ("shape", "strides"):
-            if isinstance(said[numbers], (list, tuple)):
-                block = (ctypes.c_int64 * (len(said[numbers]) or 1))(*said[numbers])
+            if isinstance(filled[numbers], (list, tuple)):
+                block = (ctypes.c_int64 * (len(filled[numbers]) or 1))(*filled[numbers])
                 self.blocks.append(block)
-                said[numbers] = ctypes.addressof(block)
-        self.managed = kind(**{field: said.get(field, 0) for field, _ in kind._fields_})
-        self.managed.manager_ctx = said.get("manager_ctx", ctypes.addressof(self.managed))
+                filled[numbers] = ctypes.addressof(block)
+        self.managed = kind(**{field: filled.get(field, 0) for field, _ in kind._fields_})
+        self.managed.manager_ctx = filled.get("manager_ctx", ctypes.addressof(self.managed))
         self.written = bytes(self.managed)
         self.bytes = bytes(root)
         self.address = ctypes.addressof(self.managed)
