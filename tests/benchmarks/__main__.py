@@ -22,6 +22,7 @@ GROUPS = (
     "wrappers",
     "exchange",
     "libraries",
+    "trees",
     "functions",
     "real_caffe2",
     "nets",
@@ -57,13 +58,25 @@ def insert(file: Path, text: str) -> None:
     file.write_text(after, encoding="utf-8")
 
 
+def merged(file: Path, text: str) -> str:
+    """Return the table in `file` with the rows of the table `text`: in place of those for the same
+    `what` and `over`, new ones at the end.
+    """
+    old = file.read_text(encoding="utf-8").split(MARKER)[1].strip().splitlines()
+    rows = {tuple(line.split(" | ")[:2]): line for line in old}
+    return "\n".join({**rows, **{tuple(x.split(" | ")[:2]): x for x in text.splitlines()}}.values())
+
+
 def main() -> int:
     """Parse the arguments, measure, print; the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks")
     parser.add_argument("group", nargs="*", help=f"what to measure, of {', '.join(GROUPS)}")
     parser.add_argument("--rounds", type=int, default=Effort.rounds)
     parser.add_argument("--only", default="", metavar="REGEX", help="of the nets, these alone")
-    into = "put the table between the markers of FILE too, such as tests/benchmarks/README.md"
+    into = (
+        "put the table between the markers of FILE too, such as tests/benchmarks/README.md; "
+        "if groups are chosen, their rows alone"
+    )
     parser.add_argument("--write", type=Path, metavar="FILE", help=into)
     arguments = parser.parse_args()
     unknown = set(arguments.group) - set(GROUPS)
@@ -77,7 +90,7 @@ def main() -> int:
     if not os.environ.get(real_caffe2.VARIABLE):
         print(f"\nNo rows against the real Caffe2: {real_caffe2.VARIABLE} names no Python with it.")
     if arguments.write:
-        insert(arguments.write, text)
+        insert(arguments.write, merged(arguments.write, text) if arguments.group else text)
     return any(row.verdict == "MISSED" for row in rows)
 
 

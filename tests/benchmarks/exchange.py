@@ -17,7 +17,7 @@ from tests.benchmarks.harness import Case, Effort, Row, loop, measured
 
 def rows(effort: Effort) -> Iterator[Row]:
     """Measure each route on a tensor of six elements: what is left is the conversion itself."""
-    for cases in (_torch_and_numpy, _trees, _jax, _tensorflow, _arrow):
+    for cases in (_torch_and_numpy, _jax, _tensorflow, _arrow):
         yield from measured(cases(), effort)
 
 
@@ -66,29 +66,6 @@ def _torch_and_numpy() -> Iterator[Case]:
         loop("from_dlpack(x)", from_dlpack=np.from_dlpack, x=owned),
         loop("from_dlpack(x)", from_dlpack=np.from_dlpack, x=tvm),
     )
-
-
-def _trees() -> Iterator[Case]:
-    """A dict of a thousand tensors over as many calls, which make a dict as well."""
-    leaves = {
-        "to_torch(at)": (bridge.to_torch, lambda: at.zeros((2, 3))),
-        "to_torch(numpy)": (bridge.to_torch, lambda: np.zeros((2, 3), np.float32)),
-        "to_numpy(at)": (bridge.to_numpy, lambda: at.zeros((2, 3))),
-    }
-    for name, (convert, make) in leaves.items():
-        tree = {f"layer{i}": make() for i in range(1_000)}
-        yield Case(
-            f"`{name}` of a tree of 1,000",
-            "1,000 single calls",
-            1.3,
-            1.1,
-            loop("convert(tree)", convert=convert, tree=tree),
-            loop(
-                "{name: convert(x) for name, x in tree.items()}",
-                convert=convert,
-                tree=tree,
-            ),
-        )
 
 
 def _jax() -> Iterator[Case]:

@@ -50,7 +50,7 @@ def _cases() -> Iterator[Case]:
         loop("call()", call=bare),
     )
     yield Case(
-        "the same, forward and backward",
+        "`wrap(f, 'jax')` from torch, the same product forward and backward",
         "`jax.vjp` and its conversions",
         2.0,
         1.5,

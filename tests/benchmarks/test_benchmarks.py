@@ -13,7 +13,7 @@ import pytest
 
 from bridge.caffe2 import core, workspace
 from tests.benchmarks import libraries, memory, memory_probe, real_caffe2
-from tests.benchmarks.__main__ import GROUPS, insert
+from tests.benchmarks.__main__ import GROUPS, insert, merged
 from tests.benchmarks.harness import SMOKE, Effort, Outcome, Row, compare, loop, table
 from tests.benchmarks.memory_probe import growth
 from tests.benchmarks.zoo_weights import weights
@@ -110,3 +110,15 @@ def test_table_goes_between_the_markers(tmp_path: Path) -> None:
     readme.write_text("nothing here\n")
     with pytest.raises(SystemExit, match="no place"):
         insert(readme, "new")
+
+
+def test_rows_of_chosen_groups_take_the_place_of_their_former_figures(tmp_path: Path) -> None:
+    def rows(**figures: float) -> str:
+        return table(
+            Row(what, "theirs", 2, 1, Outcome(figure, "1 ns", "2 ns"))
+            for what, figure in figures.items()
+        )
+
+    readme = tmp_path / "README.md"
+    readme.write_text(f"a\n<!-- figures -->\n{rows(x=1, y=2)}\n<!-- figures -->\nb\n")
+    assert merged(readme, rows(y=3, z=4)) == rows(x=1, y=3, z=4)
