@@ -3,7 +3,7 @@ from cpython.object cimport PyTypeObject
 from libc.stdint cimport uintptr_t
 
 from bridge.dlpack.abi cimport DLPackExchangeAPI
-from bridge.c10.python_api cimport published_pointer
+from bridge.c10.python_api cimport Py_TYPE, published_pointer
 from bridge.c10.slots cimport c_getter, c_method
 
 # What the bridge calls of torch without Python's method lookup. All fields are NULL until torch
@@ -26,6 +26,18 @@ cdef TorchC torch_c
 cdef inline PyTypeObject* torch_type() noexcept:
     """Return the class torch.Tensor; NULL: torch is not loaded."""
     return <PyTypeObject*>published_pointer(<void**>&torch_c.tensor_type)
+
+cdef extern from "Python.h":
+    int PyType_IsSubtype(PyTypeObject*, PyTypeObject*)
+
+cdef inline bint is_tensor(object x) noexcept:
+    """Return whether it is a torch.Tensor; False if torch is not loaded.
+
+    Takes no reference to the class, which threads share, and skips its metaclass, for which
+    isinstance looks.
+    """
+    cdef PyTypeObject* cls = torch_type()
+    return cls != NULL and (Py_TYPE(x) == cls or PyType_IsSubtype(Py_TYPE(x), cls) != 0)
 
 cdef object torch                   # the module; None until it is loaded
 cdef bint torch_loaded() except -1

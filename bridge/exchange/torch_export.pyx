@@ -8,12 +8,10 @@ Storage (see `torch_views`).
 """
 
 cimport cython
-from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t
 
 from bridge.c10.dims cimport Dims, new_dims
 from bridge.c10.copy cimport reported_copy, requested_copy
-from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.storage cimport EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport (
     OWN_ORIGIN,
@@ -31,16 +29,12 @@ from bridge.c10.tensor_impl cimport (
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10.views cimport alias
 from bridge.dlpack.abi cimport DL_CPU
-from bridge.exchange.torch_api cimport load_torch, torch_type
+from bridge.exchange.torch_api cimport is_tensor, load_torch, torch_type
 from bridge.exchange.torch_storage cimport torch_owner
 from bridge.exchange.torch_views cimport alias_of, is_same_tensor, taken_by_torch, torch_view
 
 from bridge.c10.copy import register_device_copy
 from bridge.c10.errors import EnforceBufferError
-
-cdef extern from "Python.h":
-    int PyType_IsSubtype(PyTypeObject*, PyTypeObject*)
-
 
 cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False):
     """Return a torch.Tensor of the same memory: the one that came in, or a new one.
@@ -55,7 +49,7 @@ cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False
             if origin is not None and not storage_flags(impl) & READONLY \
                     and is_same_tensor(impl, origin):
                 return alias_of(origin)
-        elif _is_torch(origin) and is_same_tensor(impl, origin):
+        elif is_tensor(origin) and is_same_tensor(impl, origin):
             return origin
     return _new_tensor(impl, copy, writable, False)
 
@@ -65,13 +59,6 @@ cdef object export_torch_once(TensorImpl impl, object copy, bint writable):
     return _new_tensor(impl, copy, writable, False, True)
 
 
-cdef inline bint _is_torch(object origin) noexcept:
-    """Return whether it is a torch.Tensor; takes no reference to the class, which threads share."""
-    cdef PyTypeObject* cls = torch_type()
-    return cls != NULL and (
-        Py_TYPE(origin) == cls or PyType_IsSubtype(Py_TYPE(origin), cls) != 0)
-
-
 cpdef object torch_operand(TensorImpl impl):
     """Return a torch.Tensor for an operation on the memory of `impl`, which may be read-only.
 
@@ -79,8 +66,7 @@ cpdef object torch_operand(TensorImpl impl):
     memory, or made it require grad.
     """
     origin = origin_of(impl)
-    if origin is not None and torch_type() != NULL \
-            and isinstance(origin, <object>torch_type()) \
+    if origin is not None and is_tensor(origin) \
             and (not storage_flags(impl) & READONLY or hasattr(origin, "_is_read_only")) \
             and is_same_tensor(impl, origin) \
             and not origin.requires_grad:

@@ -34,7 +34,14 @@ from bridge.c10.storage cimport (
 )
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport DLDataType, DLTensor
-from bridge.exchange.torch_api cimport address_of, is_resizable, torch, torch_type, untyped_storage
+from bridge.exchange.torch_api cimport (
+    address_of,
+    is_resizable,
+    is_tensor,
+    torch,
+    torch_type,
+    untyped_storage,
+)
 from bridge.exchange.torch_description cimport described
 
 from bridge.c10.errors import EnforceBufferError
@@ -48,7 +55,7 @@ cdef object torch_owner(Storage storage):
 cdef object _torch_owner(object owner):
     if type(owner) is DataPtr:
         owner = (<DataPtr>owner).memory
-    if torch_type() != NULL and isinstance(owner, <object>torch_type()):
+    if is_tensor(owner):
         return owner
     return None
 

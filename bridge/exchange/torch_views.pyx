@@ -61,6 +61,7 @@ from bridge.exchange.dlpack_export cimport export_legacy, export_versioned
 from bridge.exchange.torch_api cimport (
     address_of,
     is_plain,
+    is_tensor,
     torch,
     torch_c,
     torch_type,
@@ -276,7 +277,7 @@ cdef object _base(Storage storage, TensorImpl impl):
     """
     cdef object owner, base
     owner = owner_of(storage)
-    if torch_type() != NULL and isinstance(owner, <object>torch_type()):
+    if is_tensor(owner):
         return owner
     base = storage.base
     if base is not None:
@@ -297,7 +298,7 @@ cdef object _base(Storage storage, TensorImpl impl):
 
 cdef object _lent_out(Storage storage, object memory):
     """Return `memory`, the bridge's tensor of torch's allocator, from which views go out now."""
-    if not isinstance(memory, <object>torch_type()):
+    if not is_tensor(memory):
         return None
     if untyped_storage(memory).resizable():
         with cython.critical_section(storage):
