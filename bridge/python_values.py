@@ -9,7 +9,8 @@ from bridge.at.tensor import Tensor
 from bridge.c10.device import Device
 from bridge.c10.reports import report_copy
 from bridge.c10.type_meta import TypeMeta
-from bridge.exchange.import_tensor import has_door, import_tensor
+from bridge.exchange.import_tensor import import_tensor
+from bridge.exchange.protocols import has_door
 from bridge.exchange.strings import first_leaf, import_strings
 
 TYPE_CHECKING = False

@@ -34,7 +34,7 @@ from bridge.dlpack.capsule cimport ManagedTensor, consume_capsule
 from bridge.exchange.conversion cimport export_source, remaining_copy, row_major
 from bridge.exchange.dlpack_capsule cimport immutable_capsule
 from bridge.exchange.dlpack_import cimport adopt_managed
-from bridge.exchange.import_tensor cimport register_fast_import
+from bridge.exchange.protocols cimport register_fast_import
 from bridge.c10.slots cimport c_method, noargs_function
 from bridge.exchange.numpy cimport export_array, import_array, numpy_loaded
 from bridge.exchange.torch_api cimport is_torch_tensor

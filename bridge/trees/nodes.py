@@ -13,7 +13,7 @@ from collections import OrderedDict, UserDict, defaultdict, deque
 from types import SimpleNamespace
 
 from bridge.c10.handle import Handle
-from bridge.exchange.import_tensor import class_has_door, object_has_door
+from bridge.exchange.protocols import class_has_door, object_has_door
 from bridge.exchange.registry import adapter_of
 
 TYPE_CHECKING = False

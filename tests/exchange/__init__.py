@@ -7,8 +7,8 @@
 - consumers: test_consumers, test_torch_import_modes, test_torch_export
 - conversion: test_front, test_one_copy
 - cuda_interface_export, cuda_interface_import: test_cuda_frameworks, test_array_interface
-- dlpack_capsule, dlpack_import, dlpack_producers, import_tensor: matrix/test_dlpack, test_peers,
-  dlpack/test_capsule_import
+- dlpack_capsule, dlpack_import, dlpack_producers, import_tensor, protocols: matrix/test_dlpack,
+  test_peers, dlpack/test_capsule_import
 - library_fit: libraries/test_libraries
 - refusal: test_doors
 - registry: test_register

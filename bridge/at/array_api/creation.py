@@ -11,7 +11,8 @@ from bridge.at.tensor import Tensor
 from bridge.at.torch_factories import tensor
 from bridge.c10.device import as_device
 from bridge.c10.type_meta import TypeMeta, as_type
-from bridge.exchange.import_tensor import has_door, import_tensor
+from bridge.exchange.import_tensor import import_tensor
+from bridge.exchange.protocols import has_door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
