@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 import bridge
-from bridge.caffe2.definitions import operator_types
-from bridge.caffe2.workspace import RegisteredOperators
+from bridge.caffe2.operators import index
 from tests.conformance.operators.case import cases, groups
 
 TESTS = Path(__file__).parent
@@ -104,12 +103,12 @@ def test_each_folder_of_tests_is_one_of_the_package() -> None:
 
 
 def operator_modules() -> dict[str, set[str]]:
-    """Return the operator types that each module of operators registers."""
-    RegisteredOperators()
+    """Return the operator types that each module of operators declares."""
     types: dict[str, set[str]] = {}
-    for key, classes in operator_types.classes.items():
-        for cls in classes.values():
-            types.setdefault(cls.__module__, set()).add(key.partition("_ENGINE_")[0])
+    for key, module in index.modules().items():
+        types.setdefault(f"bridge.caffe2.operators.{module}", set()).add(
+            key.partition("_ENGINE_")[0]
+        )
     return types
 
 

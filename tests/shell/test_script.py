@@ -25,7 +25,7 @@ def test_a_script_has_its_own_arguments(tmp_path: Path) -> None:
     path.write_text(SCRIPT)
     done = bridge("caffe2", "run", str(path), "--help", "--debug", "-o", "x")
     assert (done.status, done.err) == (0, "")
-    assert done.out == "['--help', '--debug', '-o', 'x'] bridge.caffe2.workspace\n"
+    assert done.out == "['--help', '--debug', '-o', 'x'] bridge.caffe2.script_workspace\n"
     assert bridge("caffe2", "run", str(path), "interrupt").status == 130
 
 
