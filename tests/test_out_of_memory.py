@@ -23,7 +23,7 @@ from tests.at import test_tensor_out_of_memory as at_tensor
 from tests.c10 import test_storage_out_of_memory as storage
 from tests.caffe2.tensor import test_tensor_out_of_memory as caffe2_tensor
 from tests.caffe2.workspaces import test_feed_fetch_out_of_memory as feed_fetch
-from tests.caffe2.workspaces import test_nets_out_of_memory as nets
+from tests.caffe2.workspaces import test_named_nets_out_of_memory as nets
 
 OLD_NAME = "the old name of another, which it calls"
 NO_CALL = "a value, module or class that is not called"
