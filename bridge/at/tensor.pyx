@@ -56,7 +56,6 @@ from bridge.exchange_table cimport exchange_table, import_object
 from bridge.wrapper cimport Wrapper, inherit_metadata
 
 from bridge.at import python_values
-from bridge.at.rounding import rounded
 from bridge.at.torch_call import TorchRunner
 from bridge.c10.device import DeviceType, as_device
 from bridge.c10.errors import (
@@ -839,6 +838,8 @@ cdef class Tensor(Wrapper):
         return torch_runner.method("abs", self)
 
     def __round__(self, ndigits: SupportsIndex | None = None) -> Tensor:
+        from bridge.at.rounding import rounded
+
         return torch_runner.run("round", rounded, (self, ndigits), {})
 
     def __divmod__(self, other: Operand) -> tuple[Tensor, Tensor]:
