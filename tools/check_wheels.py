@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check what wheels contain: `python tools/check_wheels.py wheel...`.
 
-Each is smaller than 5 MB, has a compiled module and a stub for each of the sources, the module of
-Cython's own functions that these share, bridge.h, a bill of materials, and nothing beside the
+Each is smaller than 5 MB, has a compiled module for each of the sources, their stubs, the module
+of Cython's own functions that these share, bridge.h, a bill of materials, and nothing beside the
 package. Run from the checkout.
 """
 
@@ -21,8 +21,7 @@ def faults(wheel: Path) -> list[str]:
     names = set(zipfile.ZipFile(wheel).namelist())
     wanted = {"bridge/py.typed", "bridge/include/bridge.h"}
     sources = list(Path("bridge").rglob("*.pyx"))
-    wanted.update(source.with_suffix(".pyi").as_posix() for source in sources)
-    for pattern in ("*.py", "*.pxd"):
+    for pattern in ("*.py", "*.pxd", "*.pyi"):
         wanted.update(source.as_posix() for source in Path("bridge").rglob(pattern))
     missing = sorted(wanted - names)
     stray = sorted(name for name in names if not name.startswith(("bridge/", "bridge_tensor-")))
