@@ -208,7 +208,7 @@ def test_a_child_that_forks_while_other_threads_share_does_not_hang() -> None:
 class Named(at.Tensor):
     """A class of the user's."""
 
-    name: str
+    label: str
 
 
 class Pickled(at.Tensor):
@@ -221,11 +221,11 @@ class Pickled(at.Tensor):
 def test_a_tensor_of_a_derived_class_stays_in_its_segment() -> None:
     shared = bridge.share(np.arange(3.0), writable=True)
     x = Named(shared.value[1:])
-    x.name = "weights"
+    x.label = "weights"
     queue = multiprocessing.get_context("spawn").SimpleQueue()
     queue.put(x)
     found = queue.get()
-    assert type(found) is Named and found.name == "weights"
+    assert type(found) is Named and found.label == "weights"
     found[0] = 7.0
     assert shared.value.tolist() == [0.0, 7.0, 2.0]
     queue.put(Pickled(shared.value))
