@@ -9,6 +9,8 @@ import pytest
 from bridge import c10
 from bridge.caffe2 import core, workspace
 
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
 TOO_LARGE = (2**31, -(2**31) - 1, 2**63 - 1, -(2**63))
 
 

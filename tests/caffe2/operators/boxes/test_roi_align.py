@@ -10,6 +10,8 @@ from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import core, workspace
 from tests.helpers.isolate import isolated
 
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
 
 def run(regions: list[list[float]], **arguments: object) -> object:
     workspace.FeedBlob("x", np.ones((1, 2, 4, 4), np.float32))

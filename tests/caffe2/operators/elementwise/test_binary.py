@@ -9,6 +9,8 @@ import pytest
 from bridge.caffe2 import core, workspace
 from tests.helpers.isolate import isolated
 
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
 INTS = pytest.mark.parametrize("dtype", [np.int32, np.int64])
 
 

@@ -10,6 +10,8 @@ from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import core, workspace
 from tests.helpers.isolate import isolated
 
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
 
 # The last sizes are those of Y.
 @isolated

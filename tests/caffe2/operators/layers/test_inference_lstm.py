@@ -14,6 +14,8 @@ from bridge.caffe2 import core, workspace
 from bridge.caffe2.operators.layers.inference_lstm import inference_lstm
 from tests.helpers.isolate import isolated
 
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
 SIZES = [(3, 2, 4), (1, 2, 5), (1, 2, 5), (20, 4), (20, 5), (20,), (20,)]
 
 

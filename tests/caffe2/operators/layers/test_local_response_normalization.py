@@ -8,6 +8,8 @@ import pytest
 
 from bridge.caffe2 import core, workspace
 
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
 
 @pytest.mark.parametrize("beta", [0.5, 0.75])  # 0.75 has a kernel of its own
 @pytest.mark.parametrize("channels", [0, 1, 3])

@@ -10,6 +10,8 @@ from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import core, workspace
 from tests.helpers.isolate import isolated
 
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
 STATE = ["param", "moment", "lr", "mu", "window", "g_avg", "g2_avg", "scalars"]
 SIZES = {"lr": 1, "mu": 1, "scalars": 5}
 
