@@ -293,7 +293,7 @@ def _blank(x: Any) -> Any:
 
 
 def _copy_state(x: Any, new: Any, items: dict[Any, tuple[Any, Any]] | None = None) -> None:
-    """Give `new` the attributes of `x`; an attribute that mirrors an item gets the new item."""
+    """Set the attributes of `x` on `new`; an attribute that mirrors an item gets the new item."""
     state = getattr(x, "__dict__", None)
     if state is x:
         new.__dict__ = new

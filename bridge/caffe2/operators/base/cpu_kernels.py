@@ -26,6 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+FEW = 4096  # elements up to which a kernel is faster; for more, torch's wider vectors win
+
 
 def takes_kernels(*tensors: Tensor, dtype: dtype | None = None) -> bool:
     """Return whether kernels may be called on these: row-major float32 on the CPU, and plain.

@@ -7,10 +7,9 @@ import math
 
 from torch import Tensor
 
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import FEW, recordable, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
 
-_FEW = 4096  # elements; for more, torch's wider vectors win
 _MOST_PER_CHANNEL = 1 << 16
 
 relu = recordable(small_kernels.relu)
@@ -36,9 +35,7 @@ def are_few(out: Tensor | None, *inputs: Tensor) -> bool:
         return False
     shape = out.shape
     return (
-        all(x.shape == shape for x in inputs)
-        and takes_kernels(out, *inputs)
-        and out.numel() <= _FEW
+        all(x.shape == shape for x in inputs) and takes_kernels(out, *inputs) and out.numel() <= FEW
     )
 
 

@@ -10,7 +10,7 @@ from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import FEW, recordable, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.elementwise import small_kernels
 
@@ -18,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import InPlace, Out
 
-_FEW = 4096  # elements; for more, torch's wider vectors win
 
 _weighted_sum = recordable(small_kernels.weighted_sum)
 
@@ -121,7 +120,7 @@ def weighted_sum(*xs: Tensor, in_place: InPlace | None = None, out: Out = None) 
         not in_place or all(x is not first for x in values[1:]),
         "the output is in place of input 0 only",
     )
-    if out is not None and first.numel() <= _FEW and takes_kernels(out, *xs):
+    if out is not None and first.numel() <= FEW and takes_kernels(out, *xs):
         return _weighted_sum(out, [*values], [*weights], first.numel())
     total = torch.mul(first, weights[0].view(()), out=out)
     for x, weight in zip(values[1:], weights[1:], strict=True):

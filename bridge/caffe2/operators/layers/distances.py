@@ -13,21 +13,20 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import FEW, recordable, takes_kernels
 from bridge.caffe2.operators.layers import distance_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-_FEW = 4096  # elements; for more, torch's wider vectors win
 
 _half_square = recordable(distance_kernels.half_square)
 _half_square_gradient = recordable(distance_kernels.half_square_gradient)
 
 
 def _are_few(x: Tensor, *others: Tensor) -> bool:
-    return takes_kernels(x, *others) and x.numel() <= _FEW
+    return takes_kernels(x, *others) and x.numel() <= FEW
 
 
 def _pairs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

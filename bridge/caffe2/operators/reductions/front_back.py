@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import FEW, recordable, takes_kernels
 from bridge.caffe2.operators.base.gradients import extreme_over
 from bridge.caffe2.operators.movement import row_kernels
 
@@ -21,7 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-_FEW = 4096  # elements; for more, torch takes as long
 
 _sum_rows = recordable(row_kernels.sum_rows)
 
@@ -100,7 +99,7 @@ def reduce_front_sum(
 ) -> Tensor:
     """Sums over the first dimensions."""
     is_plain = lengths is None and num_reduce_dim == 1 and x.dim() and takes_kernels(x)
-    if is_plain and 0 < x.numel() <= _FEW:
+    if is_plain and 0 < x.numel() <= FEW:
         y = x.new_empty(x.shape[1:]) if out is None else out
         return _sum_rows(y, x, x.shape[0], x.numel() // x.shape[0])
     return _total(x, lengths, num_reduce_dim, True, out)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import FEW, recordable, takes_kernels
 from bridge.caffe2.operators.training import step_kernels
 
 TYPE_CHECKING = False
@@ -44,8 +44,6 @@ def written(out: Out, *values: Tensor) -> tuple[Tensor, ...]:
     return tuple(out)
 
 
-_FEW = 4096  # elements; for more, torch's wider vectors win
-
 _adam = recordable(step_kernels.adam)
 _adagrad = recordable(step_kernels.adagrad)
 _momentum = recordable(step_kernels.momentum)
@@ -57,7 +55,7 @@ _rms_prop = recordable(step_kernels.rms_prop)
 
 def are_few(first: Tensor, *others: Tensor) -> bool:
     """Return whether kernels of `step_kernels` can make a step on these tensors."""
-    return takes_kernels(first, *others) and first.numel() <= _FEW
+    return takes_kernels(first, *others) and first.numel() <= FEW
 
 
 def rooms(out: Out, *like: Tensor) -> tuple[Tensor, ...]:
