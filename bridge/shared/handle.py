@@ -370,7 +370,7 @@ def _stored(source: Source, name: str | None, writable: bool) -> Shared:
     made = source.plan(bool(writable))
     segment = create(made.size)
     segment.write(0, made.front)
-    source.write(segment, made.begins)
+    source.write(segment, made)
     segment.seal(bool(writable))
     description = made.description
     tensors = list(map(Tensor._of, impls(segment, description.table, description.types)))

@@ -34,7 +34,7 @@ cdef extern from *:
     #define BRIDGE_SEAL_WRITE 8
     #define BRIDGE_SEAL_FUTURE_WRITE 16
 
-    #define BRIDGE_PLACES 1024
+    #define BRIDGE_PLACES 128
     static bridge_shared_mapping *bridge_shared_mappings[BRIDGE_PLACES];
     static char bridge_shared_lock;
 

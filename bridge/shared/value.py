@@ -86,7 +86,7 @@ class Source:
             values.append(leaf.value if number is None else tensors[number])
         return self._flat.rebuild(values)
 
-    def write(self, segment: Segment, begins: Sequence[int]) -> None:
+    def write(self, segment: Segment, made: Plan) -> None:
         """Write the elements into a new segment, each leaf at its place."""
 
 
@@ -138,11 +138,11 @@ class Tensors(Source):
             self.impls.append(impl)
             self._paths.append(leaf.path)
 
-    def write(self, segment: Segment, begins: Sequence[int]) -> None:
+    def write(self, segment: Segment, made: Plan) -> None:
         """Copy the elements."""
-        report_copy(sum(leaf.nbytes for leaf in self.leaves if leaf.twin is None), INTO_SHARED)
+        report_copy(made.nbytes, INTO_SHARED)
         for impl, leaf, begin, path in zip(
-            self.impls, self.leaves, begins, self._paths, strict=True
+            self.impls, self.leaves, made.begins, self._paths, strict=True
         ):
             if leaf.twin is not None:
                 continue
