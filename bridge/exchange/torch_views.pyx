@@ -388,6 +388,17 @@ cdef object _taken_as_bytes(TensorImpl impl):
         _raise_refused(impl, error)
     untyped = untyped_storage(base)
     sizes, strides = _tuple(impl.c_sizes, impl.ndim), _torch_strides(impl)
+    if not torch.is_inference_mode_enabled():
+        try:
+            tensor = _set(untyped, impl.c_dtype.torch, 0, sizes, strides)
+        except MemoryError:
+            raise
+        except Exception:       # FakeTensorMode's AssertionError
+            tensor = None
+        if tensor is not None and Py_TYPE(tensor) == torch_type() \
+                and is_same_tensor(impl, tensor):
+            return tensor
+    # A mode or a transform is active. torch's guards end the process where they find no memory.
     with torch.utils._python_dispatch._disable_current_modes(), torch._C.DisableTorchFunction(), \
             torch._C._DisableFuncTorch(), torch.inference_mode(False):
         return _set(untyped, impl.c_dtype.torch, 0, sizes, strides)
