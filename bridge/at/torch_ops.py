@@ -121,7 +121,11 @@ def function(run: Run, name: str) -> Callable[..., Any]:
     """
     found = _find(name) or _built_in(name) or _as_function(name) or _operator(name)
     if found is None:
-        raise AttributeError(f"bridge.at has no function {name!r}, nor has torch.")
+        import torch
+
+        raise AttributeError(
+            f"bridge.at has no function {name!r}, nor has torch {torch.__version__}."
+        )
     return for_tensors(run, name, found)
 
 

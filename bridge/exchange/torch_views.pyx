@@ -71,6 +71,7 @@ from bridge.exchange.torch_description cimport described, has_lazy_bit
 from bridge.exchange.torch_storage cimport torch_owner
 
 from bridge.exchange.torch_devices import lacks_memory, require_torch_device
+from bridge.exchange.torch_versions import lacking
 
 cdef TypeMeta _byte = as_type("uint8")
 
@@ -369,7 +370,10 @@ cdef object _taken_as_bytes(TensorImpl impl):
     itemsize = impl.c_dtype.itemsize
     if impl.c_dtype.torch is None or (impl.c_dtype.c_dlpack.bits < 8
                                       and impl.c_dtype.c_dlpack.lanes == 1):
-        _raise_refused(impl, TypeError(f"torch {torch.__version__} has no such type"))
+        since = lacking(torch.__version__).get(impl.c_dtype.name)
+        _raise_refused(impl, TypeError(
+            f"torch {torch.__version__} has no such type"
+            + (f"; torch {since} has it" if since else "")))
     high = impl.c_numel - 1
     if impl.c_numel:
         extent(impl.c_sizes, impl.c_strides(), impl.ndim, &low, &high)

@@ -17,6 +17,7 @@ from importlib import metadata
 import bridge.libraries  # noqa: F401  so that their names are known
 from bridge._version import __version__
 from bridge.exchange.registry import exporting_names
+from bridge.exchange.torch_versions import lacking
 from bridge.shell import probe
 from bridge.shell.sharing import shared_memory
 from bridge.shell.usage_errors import UsageError
@@ -50,8 +51,9 @@ def diagnose(wanted: Sequence[str], timeout: float) -> dict[str, Any]:
     frameworks = [
         {
             "name": name,
-            "version": imports[name].get("version") or _version(name),
+            "version": (version := imports[name].get("version") or _version(name)),
             "reason": imports[name].get("reason"),
+            "lacks": lacking(version) if name == "torch" and version else {},
         }
         for name in there
     ]

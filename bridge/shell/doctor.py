@@ -77,6 +77,9 @@ def _print(found: dict[str, Any]) -> None:
     print_table(["framework", "version", "state"], rows)
     if found["missing"]:
         print(f"not installed: {', '.join(found['missing'])}")
+    for one in found["frameworks"]:
+        for what, since in one["lacks"].items():
+            print(f"{one['name']} {one['version']} lacks {what}: {one['name']} {since} has it")
     print()
     processes = found["processes"]
     print(f"sharing between processes: {processes['reason'] or processes['result']}")

@@ -45,6 +45,21 @@ def test_working_frameworks_share_with_each_other() -> None:
     assert all(0 < one["seconds"] < 60 for one in pairs.values())
 
 
+def test_an_old_torch_gets_a_line_for_each_thing_it_lacks(tmp_path: Path) -> None:
+    package = tmp_path / "torch"
+    package.mkdir()
+    (package / "__init__.py").write_text("__version__ = '2.8.0'\nraise ImportError('old')")
+    info = tmp_path / "torch-2.8.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.8.0\n")
+    (info / "RECORD").write_text("torch/__init__.py,,\n")
+    done = bridge("doctor", "at", "torch", PYTHONPATH=f"{tmp_path}:{os.getcwd()}")
+    assert (
+        "torch 2.8.0 lacks conversions by torch's C exchange table: torch 2.10 has it" in done.out
+    )
+    assert "float8_e8m0fnu" not in done.out
+
+
 def test_broken_frameworks_are_rows(broken: str) -> None:
     names = ["numpy", *BROKEN]
     done = bridge(
