@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure what ways to share memory between processes do in ten situations: docs/processes.md.
 
-``python tools/compare_processes.py [bridge | torch | SharedMemory ...]`` prints a line for
+``python tools/compare_processes.py [bridge | torch | SharedMemory | ray ...]`` prints a line for
 each. Every situation runs in an interpreter of its own, so that a crash or a hang is a result.
 """
 
@@ -154,12 +154,73 @@ else:
     print("nothing happens" if kept else "the block is removed")
 """,
     "a name is all that an unrelated process needs": {
-        "bridge": "yes", "torch": "no", "SharedMemory": "yes: bytes",
+        "bridge": "yes", "torch": "no", "SharedMemory": "yes: bytes", "ray": "no: an actor's name",
     },
     "libraries whose tensors come out": {
         "bridge": "all that `convert` knows", "torch": "torch", "SharedMemory": "bytes",
+        "ray": "NumPy, read-only",
     },
 }  # fmt: skip
+# Ray has actors instead of handles and queues, so it has programs of its own.
+PEERS["ray"] = """
+import glob, logging, ray
+def init():
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.FATAL)
+def make(): return ray.put(np.arange(65536.0))
+@ray.remote
+class Sender:
+    def pid(self): return os.getpid()
+    def made(self): self.x = make(); return [self.x]
+    def read(self, xs): return ray.get(xs[0])[:4].tolist()
+    def write(self, xs): ctypes.memset(ray.get(xs[0]).ctypes.data, 1, 1)
+def late(*a): print("waits for it"); sys.stdout.flush(); os._exit(0)
+def from_sender(signalled):
+    init()
+    sender = Sender.remote()
+    (x,) = ray.get(sender.made.remote())
+    os.kill(ray.get(sender.pid.remote()), signalled)
+    time.sleep(0.5); signal.signal(signal.SIGALRM, late); signal.alarm(10)
+    try: ray.get(x); print("arrives")
+    except Exception as error: print(type(error).__name__)
+def servers(): return sum(
+    open(f"/proc/{n}/comm").read().strip() in ("raylet", "gcs_server")
+    for n in os.listdir("/proc") if n.isdigit() and os.path.exists(f"/proc/{n}/comm"))
+"""
+RAY_SITUATIONS = {
+    "the array is used after its handle was closed": """
+init(); x = make(); a = ray.get(x); del x; gc.collect(); time.sleep(0.5)
+print("right" if a[:4].tolist() == [0, 1, 2, 3] else "wrong")
+""",
+    "another process writes to it by ctypes": """
+init(); x = make(); a = ray.get(x); ray.get(Sender.remote().write.remote([x]))
+print("written" if a[0] != 0 else "refused")
+""",
+    "another process shrinks it": """
+init(); x = make(); a = ray.get(x)
+maps = [line.split() for line in open("/proc/self/maps")]
+at = a.ctypes.data
+found = [m for m in maps if int(m[0].split("-")[0], 16) <= at < int(m[0].split("-")[1], 16)][0]
+files = [f for f in glob.glob("/proc/[0-9]*/fd/*") if os.path.exists(f)]
+files = [f for f in files if str(os.stat(f).st_ino) == found[4]]
+pid = child(lambda: os.truncate(files[0], 0))
+if status(pid): print("refused")
+else: print("read", a[0])
+""",
+    "a message of a sender that is stopped": "from_sender(signal.SIGSTOP)",
+    "a message whose sender was killed": "from_sender(signal.SIGKILL)",
+    "the maker is killed: what is left": """
+def run(): init(); x = make(); os.kill(os.getpid(), signal.SIGKILL)
+status(child(run)); time.sleep(0.5); first, begin = servers(), time.time()
+while servers() and time.time() < begin + 30: time.sleep(0.1)
+print(f"{first} servers, for {time.time() - begin + 0.5:.0f} s" if first else "nothing")
+""",
+    "threads and processes that it starts": "init(); print(f'{servers()} servers, and workers')",
+    "a reader in an unrelated process ends": """
+init(); x = make(); reader = Sender.remote(); ray.get(reader.read.remote([x])); ray.kill(reader)
+time.sleep(0.5)
+print("nothing happens" if ray.get(x)[1] == 1 else "wrong")
+""",
+}
 
 
 def outcome(peer: str, code: str) -> str:
@@ -188,7 +249,12 @@ def main() -> None:
     print("| situation |", " | ".join(peers), "|")
     print("|---|" + "---|" * len(peers))
     for what, code in SITUATIONS.items():
-        found = [code[peer] if isinstance(code, dict) else outcome(peer, code) for peer in peers]
+        found = [
+            code[peer]
+            if isinstance(code, dict)
+            else outcome(peer, RAY_SITUATIONS[what] if peer == "ray" else code)
+            for peer in peers
+        ]
         print(f"| {what} |", " | ".join(found), "|", flush=True)
 
 
