@@ -27,12 +27,20 @@ from bridge.caffe2 import workspace
 from bridge.caffe2.proto import caffe2_pb2
 from tests.benchmarks.harness import Effort, Row, Timer, compare, loop
 from tests.benchmarks.real_caffe2 import VARIABLE, RealCaffe2, real_caffe2
-from tests.benchmarks.small_nets import CHAINS, Made, branches, chain, chain_by_hand, training_step
+from tests.benchmarks.small_nets import (
+    CHAINS,
+    Made,
+    branches,
+    chain,
+    chain_by_hand,
+    recommendation,
+    training_step,
+)
 from tests.benchmarks.zoo_weights import INPUTS, weights
 
 NETS = "CAFFE2_NETS"
 REAL = "real Caffe2"
-BRANCHES = "a `dag` net of two branches"
+THREADS = "a net of type"
 
 Bounds = tuple[float, float]
 NO_BOUNDS = (math.inf, math.inf)
@@ -57,6 +65,15 @@ ZOO = {
     "VGG-19": Zoo("vgg19", 64, (0.9, 0.7), (0.8, 0.6)),
     "Faster R-CNN R-50-C4": Zoo("e2e_faster_rcnn_R-50-C4_1x", 64, (0.9, 0.6), None),
     "Mask R-CNN 2go": Zoo("mask_rcnn_2go_fp32", 64, (0.4, 0.3), None),
+}
+
+
+# Nets whose operators can run in threads, each made for a type of net; and their bounds.
+PARALLEL: dict[str, tuple[Callable[[str], Made], Bounds]] = {
+    "one branch, 10 layers 16×16": (lambda kind: branches(kind, 1, 16, [16] * 11), (1.05, 1.0)),
+    "8 branches, 4 layers 16×16": (lambda kind: branches(kind, 8, 16, [16] * 5), (1.05, 1.0)),
+    "DLRM, 128 rows, 26 tables": (recommendation, (1.05, 0.9)),
+    "2 branches, 8 layers 512×512": (lambda kind: branches(kind, 2, 128, [512] * 9), (0.7, 0.55)),
 }
 
 
@@ -182,19 +199,23 @@ def compiled(what: str, made: Made, bounds: Bounds, theirs: Timer, effort: Effor
     yield Row(f"compiled: {what}", REAL, *bounds, compare(ours, theirs, effort))
 
 
-def two_branches(effort: Effort) -> Iterator[Row]:
-    """Measure a net that can use two cores over one that cannot."""
+def in_threads(effort: Effort) -> Iterator[Row]:
+    """Measure nets that may use two cores over those that may not."""
     if (os.cpu_count() or 1) < 2:
-        absent(BRANCHES, "two cores")
+        absent(THREADS, "two cores")
         return
-    made = branches("simple")
-    workspace.ResetWorkspace()
-    for name, value in made.feeds.items():
-        workspace.FeedBlob(name, value)
-    workspace.CreateNet(made.net)
-    workspace.CreateNet(branches("dag").net)
-    ours, simple = running("branches dag"), running("branches simple")
-    yield Row(BRANCHES, "`simple`", 0.7, 0.55, compare(ours, simple, effort))
+    for what, (make, bounds) in PARALLEL.items():
+        for kind in ("dag", "async_scheduling"):
+            names = {}
+            workspace.ResetWorkspace()
+            for each in ("simple", kind):
+                made = make(each)
+                for name, value in made.feeds.items():
+                    workspace.FeedBlob(name, value)
+                workspace.CreateNet(made.net)
+                names[each] = made.net.name
+            outcome = compare(running(names[kind]), running(names["simple"]), effort)
+            yield Row(f"{THREADS} `{kind}`: {what}", "`simple`", *bounds, outcome)
 
 
 @contextmanager
@@ -231,5 +252,5 @@ def rows(effort: Effort) -> Iterator[Row]:
                 subjects |= zoo_subjects(Path(nets))
             with real_caffe2(python) as real:
                 yield from measured(subjects, real, effort)
-        if re.search(effort.only, BRANCHES):
-            yield from two_branches(replace(effort, rounds=min(effort.rounds, 11)))
+        if re.search(effort.only, THREADS):
+            yield from in_threads(replace(effort, rounds=min(effort.rounds, 11)))

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nets made here: chains of 200 small operators, a training step, two branches.
+"""Nets made here: chains of 200 small operators, a training step, branches of several sizes.
 
 A chain also comes as the torch calls that compute the same, each into the memory of its result.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,17 +131,49 @@ def sparse_training() -> Made:
     return Made(net.Proto(), feeds, ["indices", "label"])
 
 
-def branches(kind: str) -> Made:
-    """Return a net of a type with two branches that are independent and do the same work."""
+def layers(net: Any, feeds: dict[str, Any], x: Any, sizes: list[int], name: str) -> Any:
+    """Add fully connected layers of these sizes, each with Relu; return the last result."""
     random = np.random.RandomState(0)
-    square = (random.randn(512, 512) / 23).astype(np.float32)
-    feeds = {"x": random.randn(128, 512).astype(np.float32), "w": square}
-    feeds["b"] = np.zeros(512, np.float32)
-    net = core.Net(f"branches {kind}")
+    for i, (before, after) in enumerate(pairwise(sizes)):
+        weights = random.randn(after, before) / before**0.5
+        feeds[f"{name}_w{i}"] = weights.astype(np.float32)
+        feeds[f"{name}_b{i}"] = np.zeros(after, np.float32)
+        x = net.FC([x, f"{name}_w{i}", f"{name}_b{i}"], f"{name}_fc{i}")
+        x = net.Relu(x, f"{name}_{i}")
+    return x
+
+
+def branches(kind: str, count: int, rows: int, sizes: list[int]) -> Made:
+    """Return a net of a type with independent branches of layers of these sizes."""
+    net = core.Net(f"{count} branches {kind}")
     net.Proto().type, net.Proto().num_workers = kind, 2
-    for branch in ("left", "right"):
-        before = "x"
-        for i in range(8):
-            before = net.FC([before, "w", "b"], f"{branch}_{i}")
-    net.AddExternalOutput(net.Sum(["left_7", "right_7"], "y"))
+    feeds: dict[str, Any] = {"x": np.ones((rows, sizes[0]), np.float32)}
+    for i in range(count):
+        layers(net, feeds, "x", sizes, f"branch{i}")
+    return Made(net.Proto(), feeds, ["x"])
+
+
+def recommendation(kind: str) -> Made:
+    """Return a net as DLRM's: layers, 26 sums of rows, their products, and layers on these."""
+    random = np.random.RandomState(0)
+    rows, tables, width = 128, 26, 16
+    net = core.Net(f"recommendation {kind}")
+    net.Proto().type, net.Proto().num_workers = kind, 2
+    feeds: dict[str, Any] = {"x": random.rand(rows, 13).astype(np.float32)}
+    dense = layers(net, feeds, "x", [13, 512, 256, 64, width], "bottom")
+    found = [dense]
+    for i in range(tables):
+        feeds[f"table{i}"] = random.randn(1000, width).astype(np.float32)
+        feeds[f"lengths{i}"] = lengths = random.randint(1, 10, rows).astype(np.int32)
+        feeds[f"indices{i}"] = random.randint(0, 1000, lengths.sum()).astype(np.int64)
+        looked_up = [f"table{i}", f"indices{i}", f"lengths{i}"]
+        found.append(net.SparseLengthsSum(looked_up, f"sum{i}"))
+    stacked, _ = net.Concat(found, ["stacked", "stacked_split"], axis=1, add_axis=1)
+    products = net.Flatten(net.BatchMatMul([stacked, stacked], "products", trans_b=1), "flat")
+    below = [i * (tables + 1) + j for i in range(tables + 1) for j in range(i)]
+    feeds["below"] = np.array(below, np.int32)
+    met, _ = net.Concat(
+        [dense, net.BatchGather([products, "below"], "picked")], ["met", "split"], axis=1
+    )
+    net.Sigmoid(layers(net, feeds, met, [width + len(below), 512, 256, 1], "top"), "odds")
     return Made(net.Proto(), feeds, ["x"])

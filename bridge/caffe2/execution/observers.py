@@ -163,6 +163,8 @@ class ObservedRun:
     parallel: what runs them in several threads, or None.
     """
 
+    runs_in_order = 0
+
     def __init__(self, operators: Sequence[Operator], parallel: ParallelRun | None) -> None:
         self.observers: list[Observer] = []
         self.parallel = parallel

@@ -121,9 +121,12 @@ class RunnableNet:
     def _run(self, caller: str) -> None:
         if not self._operators:  # `run_all` of none has no position to report
             return
-        if self._parallel is not None:
+        parallel = self._parallel
+        if parallel is not None and parallel.runs_in_order > 0:
+            parallel.runs_in_order -= 1
+        elif parallel is not None:
             try:
-                self._parallel.run()
+                parallel.run()
             except OperatorFailed as failed:
                 position, cause = failed.position, failed.__cause__
                 if not isinstance(cause, Exception):

@@ -132,6 +132,8 @@ def test_random_graphs_compute_what_they_compute_in_order(seed: int) -> None:
         for name, value in start.items():
             workspace.FeedBlob(name, value)
         net = created(kind, *operators, workers=4)
+        net.Python(lambda inputs, outputs: None)([], ["beside"])  # so that threads are needed
+        workspace.CreateNet(net, overwrite=True)
         for _ in range(3):
             workspace.RunNet(net)
         found.append({name: workspace.FetchBlob(name) for name in start})
