@@ -72,7 +72,6 @@ from bridge.exchange.torch_layout cimport reads_offset, reads_unchanged
 from bridge.exchange.torch_storage cimport torch_owner
 
 from bridge.exchange.torch_devices import lacks_memory, require_torch_device
-from bridge.exchange.torch_versions import lacking
 
 cdef TypeMeta _byte = as_type("uint8")
 
@@ -367,6 +366,8 @@ cdef object _taken_as_bytes(TensorImpl impl):
     itemsize = impl.c_dtype.itemsize
     if impl.c_dtype.torch is None or (impl.c_dtype.c_dlpack.bits < 8
                                       and impl.c_dtype.c_dlpack.lanes == 1):
+        from bridge.exchange.torch_versions import lacking
+
         since = lacking(torch.__version__).get(impl.c_dtype.name)
         _raise_refused(impl, TypeError(
             f"torch {torch.__version__} has no such type"

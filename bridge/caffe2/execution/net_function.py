@@ -123,7 +123,8 @@ class Step:
         found = self.function(*inputs, **arguments)
         if not isinstance(found, (tuple, list)):
             found = (found,)
-        for name, value in zip(self.outputs, found, strict=False):
+        # (torch 2.6 traces strict=False as strict=True)
+        for name, value in zip(self.outputs, found):  # noqa: B905
             values[name] = value
 
     def placed(self, arguments: dict[str, Any], device: Any) -> dict[str, Any]:
