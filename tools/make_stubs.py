@@ -4,10 +4,12 @@
     python tools/make_stubs.py          write them
     python tools/make_stubs.py --check  exit with 1 if they differ from what it would write
 
-A function, method or property is part of the stub if its result is annotated. The C type of a
-parameter counts as its annotation. What Cython cannot say in code (overloads, attributes that are
-set in C, decorators of a class or another header for it) stands in comments ``# pyi: ...``, which
-become lines of the stub at their place. A module without any of these is for C only: no stub.
+A function, method or property is part of the stub if its result is annotated or of a C type
+(cpdef), a field if it is public or readonly: ``cdef public dict sizes  # pyi: dict[str, int]``.
+The C type of a parameter counts as its annotation. What Cython cannot say in code (overloads,
+attributes that are set in C, types that are more exact than those of C) stands in comments
+``# pyi: ...``, which become lines of the stub at their place. A module without any of these is for
+C only: it has no stub, unless Python imports its classes.
 Imports are found by the names that the annotations use: they are those of the .pyx, or in NAMES.
 """
 
@@ -81,7 +83,8 @@ BUFFERS = {
     "__getbuffer__": "__buffer__(self, flags: int, /) -> memoryview",
     "__releasebuffer__": "__release_buffer__(self, buffer: memoryview, /) -> None",
 }
-DEF = re.compile(r"( *)def (\w+)\(")
+DEF = re.compile(r"( *)(?:def|cpdef (?P<result>\w+)) (?P<name>\w+)\(")
+FIELD = re.compile(r"    cdef (public|readonly) (\w+) (\w+)(?:.*# pyi: (.*))?")
 CLASS = re.compile(r"(cdef )?class (\w+)\s*(?:\(([^)]*)\))?\s*(?:\[[^\]]*\])?:")
 DECORATOR = re.compile(r" *@(property|staticmethod|classmethod|\w+\.setter)$")
 COMMENT = re.compile(r"( *)# pyi: ?(.*)$")
@@ -142,16 +145,42 @@ def parameter(text: str, first: bool) -> str:
     return f"{match['name']}: {note} = {default}"
 
 
-class Stub:
-    """The lines of a stub, taken from the text of a .pyx."""
+def type_of(ctype: str) -> str:
+    """Return the annotation of a C type."""
+    return "Any" if ctype == "object" else C_TYPES.get(ctype, ctype)
 
-    def __init__(self, text: str) -> None:
+
+def fields_of(text: str) -> dict[str, str]:
+    """Return for each class of a .pxd or .pyx the stub's lines of its fields."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in text.splitlines():
+        if start := CLASS.match(line):
+            name = start[2]
+        elif line[:1].strip() and not line.startswith(("#", "@", ")")):
+            name = ""
+        elif name and (field := FIELD.match(line)):
+            kind, ctype, field_name, said = field.groups()
+            note = said or type_of(ctype)
+            lines = f"    {field_name}: {note}\n"
+            if kind == "readonly":
+                lines = f"    @property\n    def {field_name}(self) -> {note}: ...\n"
+            found[name] = found.get(name, "") + lines
+    return found
+
+
+class Stub:
+    """The lines of a stub, taken from the text of a .pyx; fields: those of its classes."""
+
+    def __init__(self, text: str, fields: dict[str, str]) -> None:
         self.text = text
+        self.fields = fields
         self.first = ""  # imports and type variables
         self.body = ""  # outside of classes, and finished classes
         self.header = ""  # of the current class
         self.inside = ""  # the current class
-        self.wanted = False  # the header of the class is said in a comment
+        self.name = ""
+        self.is_empty = True  # there are no more than headers of classes
         self.decorators: list[str] = []
         self.above = ""  # comments that belong to the next class
         self.is_c = True
@@ -162,37 +191,59 @@ class Stub:
             self.inside += line
         else:
             self.body += line
+            self.is_empty = False
+
+    def begin_class(self, name: str, bases: str) -> None:
+        """Set the header of a class; private classes of C have none and are left out."""
+        above, self.above = self.above, ""
+        if self.is_c and name.startswith("_"):
+            return
+        if self.is_c and "@final" not in above:
+            above = f"@disjoint_base\n{above}"
+        self.name = name
+        self.header = above if "class " in above else f"{above}class {name}{bases}:\n"
+        self.header = self.header.rstrip("\n")
 
     def end_class(self) -> None:
         """Add the current class to the body, if anything of it is part of the stub."""
+        self.is_empty = self.is_empty and not self.inside
+        said = set(re.findall(r"    (?:def )?(\w+)(?=[(:])", self.inside))
+        for field in re.findall(r"(?:    @property\n)?    .*\n", self.fields.get(self.name, "")):
+            if re.search(r"(\w+)[(:]", field)[1] not in said:  # type: ignore[index]
+                self.inside += field
         if self.inside:
             self.body += f"\n{self.header}\n{self.inside}\n"
-        elif self.wanted:
+        elif self.header:
             self.body += f"\n{self.header} ...\n"
-        self.header = self.inside = ""
-        self.wanted = False
+        self.header = self.inside = self.name = ""
 
     def function(self, match: re.Match[str], position: int) -> None:
         """Add the function whose ``def`` matched, if its result is annotated."""
-        if match[2] in BUFFERS:
-            self.add(f"{match[1]}def {BUFFERS[match[2]]}: ...\n")
+        name, result = match["name"], match["result"]
+        if name in BUFFERS:
+            self.add(f"{match[1]}def {BUFFERS[name]}: ...\n")
             return
         opening = position + match.end() - 1
         end = closing(self.text, opening)
-        result = re.compile(r"\s*->\s*([^\n]+?)\s*:\s*(?:#.*)?(?=\n)").match(self.text, end + 1)
         decorators, self.decorators = self.decorators, []
-        if result is None:
+        if result is not None:
+            result = type_of(result)
+        elif said := re.compile(r"\s*->\s*([^\n]+?)\s*:\s*(?:#.*)?(?=\n)").match(
+            self.text, end + 1
+        ):
+            result = said[1]
+        if result is None or (match["result"] and f"# pyi: def {name}(" in self.text):
             return
         inner = re.sub(r"#[^\n]*", "", self.text[opening + 1 : end])
         parameters = [
             parameter(one, bool(match[1]) and not i and "@staticmethod" not in decorators)
             for i, one in enumerate(parted(inner))
         ]
-        if match[1] and self.is_c and match[2] in SLOTS:
+        if match[1] and self.is_c and name in SLOTS:
             parameters.append("/")
         for one in decorators:
             self.add(f"{match[1]}{one}\n")
-        self.add(f"{match[1]}def {match[2]}({', '.join(parameters)}) -> {result[1]}: ...\n")
+        self.add(f"{match[1]}def {name}({', '.join(parameters)}) -> {result}: ...\n")
 
     def read(self) -> str:
         """Return the stub without its imports."""
@@ -204,13 +255,7 @@ class Stub:
             elif start := CLASS.match(bare):
                 self.end_class()
                 self.is_c = bool(start[1])
-                bases = f"({start[3]})" if start[3] else ""
-                self.header = f"class {start[2]}{bases}:"
-                if self.above:
-                    self.header = self.above.rstrip("\n")
-                    if "class " not in self.header:
-                        self.header += f"\nclass {start[2]}{bases}:"
-                    self.wanted, self.above = True, ""
+                self.begin_class(start[2], f"({start[3]})" if start[3] else "")
             elif bare[:1].strip() and not bare.startswith(("#", "@", ")")):
                 self.end_class()
             if DECORATOR.match(bare):
@@ -239,6 +284,7 @@ class Stub:
         else:
             self.end_class()
             self.body += f"{line}\n"
+            self.is_empty = False
 
 
 def imported(text: str) -> dict[str, str]:
@@ -292,13 +338,29 @@ def imports(body: str, text: str, path: Path) -> str:
     return "".join(f"{one}\n" for one in sorted(statements))
 
 
-def stub_of(path: Path) -> str | None:
-    """Return the stub of a .pyx; None if it is for C only."""
-    text = path.read_text()
-    body = Stub(text).read()
-    if not body.strip():
-        return None
-    return f"{HEADER}{imports(body, text, path)}\n{body}"
+def stubs_of(sources: list[Path]) -> dict[Path, str]:
+    """Return the stub for each .pyx, by its path from the root, that is not for C only."""
+    made, for_c = {}, {}
+    for path in sources:
+        text = path.read_text()
+        declared = path.with_suffix(".pxd")
+        fields = fields_of(text) | fields_of(declared.read_text() if declared.exists() else "")
+        stub = Stub(text, fields)
+        body = stub.read()
+        place = path.with_suffix(".pyi").relative_to(ROOT)
+        whole = f"{HEADER}{imports(body, text, path)}\n{body}"
+        if not stub.is_empty:
+            made[place] = whole
+        elif body:
+            for_c[place] = whole
+    python = "".join(path.read_text() for path in (ROOT / "bridge").rglob("*.py"))
+    while wanted := {
+        place
+        for place in for_c
+        if f"from {'.'.join(place.with_suffix('').parts)} import" in python + "".join(made.values())
+    }:
+        made |= {place: for_c.pop(place) for place in wanted}
+    return made
 
 
 def formatted(stubs: dict[Path, str], folder: Path) -> dict[Path, str]:
@@ -317,10 +379,10 @@ def main(arguments: list[str]) -> int:
     """Write the stubs, or compare them; return the exit status."""
     status = 0
     sources = sorted((ROOT / "bridge").rglob("*.pyx"))
-    written = {path.with_suffix(".pyi").relative_to(ROOT): stub_of(path) for path in sources}
     with tempfile.TemporaryDirectory() as folder:
-        stubs = formatted({path: text for path, text in written.items() if text}, Path(folder))
-    for path in written:
+        stubs = formatted(stubs_of(sources), Path(folder))
+    for source in sources:
+        path = source.with_suffix(".pyi").relative_to(ROOT)
         target = ROOT / path
         if stubs.get(path) == (target.read_text() if target.exists() else None):
             continue

@@ -9,7 +9,7 @@ cdef class AllocatorStats:
     cdef void remove(self, int64_t nbytes) noexcept
 
 cdef class Allocator:
-    cdef public object alignment
+    cdef public object alignment  # pyi: int
     cdef readonly AllocatorStats stats
     cdef dict sizes             # of the buffers from raw_allocate: address -> bytes
     # For threads inside an overridden raw_allocate: thread -> whether it called the one of this

@@ -132,7 +132,6 @@ cdef int _deallocate(Allocator allocator, void* data) except -1:
     return 0
 
 
-# pyi: @disjoint_base
 cdef class Allocator:
     """An allocator of aligned host memory; the base class of all others.
 
@@ -153,9 +152,6 @@ cdef class Allocator:
     AllocatorStats(allocated_bytes=0, peak_bytes=1000, allocations=1)
     """
 
-    # pyi: alignment: int
-    # pyi: @property
-    # pyi: def stats(self) -> AllocatorStats: ...
     def __cinit__(self, *args, **kwargs):
         self.alignment = DEFAULT_ALIGNMENT
         self.stats = AllocatorStats.__new__(AllocatorStats)

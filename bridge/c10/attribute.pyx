@@ -21,7 +21,6 @@ class Count(int):
         return int, (int(self),)
 
 
-# pyi: @disjoint_base
 # pyi: class CallableAttribute(Generic[_T_co]):
 cdef class CallableAttribute:
     """The descriptor of an attribute whose value, called, returns itself.
@@ -34,8 +33,6 @@ cdef class CallableAttribute:
     # pyi: def __get__(self, obj: None, cls: type[Any] | None = None, /) -> Self: ...
     # pyi: @overload
     # pyi: def __get__(self, obj: Any, cls: type[Any] | None = None, /) -> _T_co: ...
-    # pyi: @property
-    # pyi: def __name__(self) -> str: ...
     def __get__(self, obj, cls):
         if obj is None:
             return self

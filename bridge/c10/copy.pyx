@@ -221,5 +221,3 @@ cpdef TensorImpl reported_copy(TensorImpl src, str reason, str caller):
 cdef TensorImpl requested_copy(TensorImpl src, str caller):
     """Return a contiguous copy in a conversion that was called with copy=True."""
     return reported_copy(src, _ASKED, caller)
-
-# pyi: def reported_copy(src: TensorImpl, reason: str, caller: str) -> TensorImpl: ...

@@ -86,7 +86,6 @@ _TYPE_OF.update(gpu=DeviceType.CUDA, mps=DeviceType.Metal, xpu=DeviceType.OneAPI
 cdef dict _known = {}
 
 
-# pyi: @disjoint_base
 @cython.no_gc       # its only object is an enum's member
 cdef class Device(str):
     """A device: its type and its index; a ``str`` that names it, as every framework takes.

@@ -7,7 +7,6 @@ cimport cython
 from bridge.c10.tensor_impl cimport undefined_impl
 
 
-# pyi: @disjoint_base
 @cython.freelist(128)
 cdef class Handle:
     """A reference to a TensorImpl: the layout of a wrapper, without its methods."""

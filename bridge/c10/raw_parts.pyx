@@ -35,7 +35,6 @@ from bridge.dlpack.abi cimport DL_CPU
 from bridge.c10.errors import EnforceNotMet
 
 
-# pyi: @disjoint_base
 cdef class ByteView:
     """The bytes of a contiguous tensor in host memory, through the buffer protocol."""
 

@@ -247,10 +247,6 @@ cdef class Elements:
     """The elements of a non-POD buffer: Python objects."""
 
     # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
-    # pyi: @property
-    # pyi: def items(self) -> list[Any]: ...
-    # pyi: @property
-    # pyi: def dtype(self) -> TypeMeta: ...
     def __init__(self):
         raise TypeError("Elements are created with the Storage of a non-POD tensor.")
 

@@ -96,7 +96,6 @@ from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.c10.errors import EnforceBufferError, EnforceNotMet
 
 
-# pyi: @disjoint_base
 @cython.freelist(64)
 @cython.no_gc_clear
 cdef class TensorImpl:

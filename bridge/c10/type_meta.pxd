@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from bridge.dlpack.abi cimport DLDataType
 
 cdef class TypeMeta:
-    cdef readonly str name
+    cdef readonly str name  # pyi: builtins.str
     cdef readonly int64_t itemsize   # bytes an element takes; 0: undefined
     cdef bint c_is_pod
     cdef DLDataType c_dlpack         # of POD types

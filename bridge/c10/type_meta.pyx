@@ -46,8 +46,6 @@ cdef extern from *:
     void set_torch "BRIDGE_SET_TORCH"(TypeMeta meta, object found) noexcept
 
 
-# pyi: @disjoint_base
-
 # pyi: from torch import dtype as TorchDtype
 
 
@@ -84,10 +82,6 @@ cdef class TypeMeta:
     """
 
     # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
-    # pyi: @property
-    # pyi: def name(self) -> builtins.str: ...
-    # pyi: @property
-    # pyi: def itemsize(self) -> int: ...
     @staticmethod
     def Make(T: TypeLike) -> TypeMeta:
         """Return the TypeMeta that `T` names.

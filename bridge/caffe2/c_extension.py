@@ -32,15 +32,15 @@ from bridge.caffe2.core.memory_sharing import (
 from bridge.caffe2.core.memory_sharing import (
     optimize_inference_net as memonger_optimize_inference_net,
 )
+from bridge.caffe2.definitions.engines import SetEnginePref as set_engine_pref
+from bridge.caffe2.definitions.engines import SetGlobalEnginePref as set_global_engine_pref
+from bridge.caffe2.definitions.engines import SetOpEnginePref as set_op_engine_pref
+from bridge.caffe2.definitions.engines import SetPerOpEnginePref as set_per_op_engine_pref
+from bridge.caffe2.definitions.op_schema import OpSchema
 from bridge.caffe2.definitions.operator_types import RegisteredOperators as registered_operators
 from bridge.caffe2.definitions.operator_types import nearby_names as nearby_opnames
 from bridge.caffe2.definitions.operator_types import registry_key as op_registry_key
-from bridge.caffe2.execution.engines import SetEnginePref as set_engine_pref
-from bridge.caffe2.execution.engines import SetGlobalEnginePref as set_global_engine_pref
-from bridge.caffe2.execution.engines import SetOpEnginePref as set_op_engine_pref
-from bridge.caffe2.execution.engines import SetPerOpEnginePref as set_per_op_engine_pref
 from bridge.caffe2.execution.observers import Observer
-from bridge.caffe2.execution.op_schema import OpSchema
 from bridge.caffe2.execution.runnable_net import RunnableNet as Net
 from bridge.caffe2.files.handles import (
     DB,

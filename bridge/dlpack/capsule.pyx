@@ -68,7 +68,6 @@ cdef void call_deleter(void* managed, bint versioned) noexcept:
         (<DLManagedTensor*>managed).deleter(<DLManagedTensor*>managed)
 
 
-# pyi: @disjoint_base
 @cython.freelist(64)
 cdef class ManagedTensor:
     """The owner of an imported DLPack tensor; its deallocation calls the deleter, once."""

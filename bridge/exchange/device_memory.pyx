@@ -137,5 +137,3 @@ def _pinned(index):
 
 register_default_allocator(DeviceType.CUDA, _cuda)
 register_default_allocator(DeviceType.CUDAHost, _pinned)
-
-# pyi: def as_cpu_memory(impl: TensorImpl) -> TensorImpl: ...

@@ -135,7 +135,6 @@ cdef object immutable_capsule(TensorImpl impl, object stream):
     return new_capsule(export_legacy(impl, True), False)
 
 
-# pyi: @disjoint_base
 cdef class DLPackProducer:
     """A TensorImpl with ``__dlpack__``, for frameworks that import objects and not capsules.
 

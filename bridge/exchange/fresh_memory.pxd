@@ -7,5 +7,5 @@ cpdef TensorImpl as_copy(TensorImpl impl, object x, object copy, str reason=*)
 cpdef TensorImpl keeping(TensorImpl impl, object x, bint readonly=*)
 
 cdef class KeptMemory:
-    cdef readonly object memory
-    cdef readonly object source
+    cdef readonly object memory  # pyi: Any
+    cdef readonly object source  # pyi: Any

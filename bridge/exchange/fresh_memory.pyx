@@ -100,19 +100,14 @@ cpdef TensorImpl keeping(TensorImpl impl, object x, bint readonly=False):
     return kept
 
 
-# pyi: @disjoint_base
 cdef class KeptMemory:
     """The owner of memory, and the object that it was imported from."""
 
-    # pyi: memory: Any
-    # pyi: source: Any
     def __init__(self, memory: Any, source: Any) -> None:
         self.memory = memory
         self.source = source
 
 # pyi: def must_prove(copy: bool | None) -> bool: ...
-# pyi: def is_same(first: TensorImpl, second: TensorImpl) -> bool: ...
-# pyi: def was_copied(impl: TensorImpl) -> bool: ...
 # pyi: def as_copy(
 # pyi:     impl: TensorImpl, x: object, copy: bool | None, reason: str = ""
 # pyi: ) -> TensorImpl: ...

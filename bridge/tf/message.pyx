@@ -45,14 +45,8 @@ cdef class ShapeMessage:
     Raises EnforceNotMet, also a ValueError: the bytes are not such a message.
     """
 
-    # pyi: @property
-    # pyi: def dims(self) -> list[int]: ...
-    # pyi: @property
-    # pyi: def names(self) -> list[str]: ...
-    # pyi: @property
-    # pyi: def unknown_rank(self) -> bool: ...
-    cdef readonly list dims
-    cdef readonly list names
+    cdef readonly list dims  # pyi: list[int]
+    cdef readonly list names  # pyi: list[str]
     cdef readonly bint unknown_rank
 
     def __cinit__(self):
@@ -118,21 +112,11 @@ cdef class TensorMessage:
     Raises EnforceNotMet, also a ValueError: the bytes are not such a message.
     """
 
-    # pyi: @property
-    # pyi: def source(self) -> Source: ...
-    # pyi: @property
-    # pyi: def dtype(self) -> int: ...
-    # pyi: @property
-    # pyi: def shape(self) -> ShapeMessage: ...
-    # pyi: @property
-    # pyi: def content(self) -> tuple[int, int] | None: ...
-    # pyi: @property
-    # pyi: def float8(self) -> tuple[int, int] | None: ...
     cdef readonly Source source
     cdef readonly int64_t dtype
     cdef readonly ShapeMessage shape
-    cdef readonly tuple content
-    cdef readonly tuple float8
+    cdef readonly tuple content  # pyi: tuple[int, int] | None
+    cdef readonly tuple float8  # pyi: tuple[int, int] | None
     cdef list payloads
 
     def __init__(self, data: Any) -> None:

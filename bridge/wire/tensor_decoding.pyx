@@ -76,8 +76,6 @@ cdef class Payload:
     """The encoded values of one repeated field of a message."""
 
     # pyi: def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-    # pyi: @property
-    # pyi: def n(self) -> int: ...
     def __init__(self):
         raise TypeError("A Payload is created by reading a message.")
 

@@ -18,6 +18,7 @@
 - to_device: libraries/test_cupy, test_front
 - torch_api: test_torch_import, test_torch_export
 - torch_description: test_torch_import, test_torch_storage_changes
+- torch_settings: caffe2/execution/test_function_operator
 - torch_writes: test_readonly_torch
 - *: test_array_method, test_arrow_libraries, test_concurrent_routes, test_cuda,
   test_cuda_frameworks, test_cuda_out_of_memory, test_cuda_processes, test_cuda_rules,

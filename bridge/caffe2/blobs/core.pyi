@@ -12,8 +12,6 @@ from bridge.caffe2.tensor.tensor import Tensor
 @disjoint_base
 class BlobCore:
     _tensor: Tensor | None
-    _own: bool
-    _object: Any
     _meta: TypeMeta | None
     _handle: weakref.ref[Any] | None
     def _contents(self) -> Any: ...
@@ -26,3 +24,5 @@ class BlobCore:
     def _replace(self, tensor: Tensor) -> None: ...
     def _describe(self, name: Any) -> str: ...
     def _describe_contents(self) -> str: ...
+    _own: bool
+    _object: Any

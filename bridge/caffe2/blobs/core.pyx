@@ -14,7 +14,6 @@ from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.blobs.strings import as_bytes
 
 
-# pyi: @disjoint_base
 cdef class BlobCore:
     """The contents of a blob: a tensor in `_tensor`, or else an object in `_object`.
 
@@ -24,8 +23,6 @@ cdef class BlobCore:
     """
 
     # pyi: _tensor: Tensor | None
-    # pyi: _own: bool
-    # pyi: _object: Any
     # pyi: _meta: TypeMeta | None
     # pyi: _handle: weakref.ref[Any] | None
     def _contents(self) -> Any:

@@ -82,34 +82,8 @@ cdef class TensorMessage:
     """
 
     # pyi: def __new__(cls, source: Source) -> TensorMessage: ...
-    # pyi: @property
-    # pyi: def source(self) -> Source: ...
-    # pyi: @property
-    # pyi: def dims(self) -> list[int]: ...
-    # pyi: @property
-    # pyi: def data_type(self) -> int: ...
-    # pyi: @property
-    # pyi: def storage_type(self) -> int: ...
-    # pyi: @property
-    # pyi: def float_data(self) -> Payload: ...
-    # pyi: @property
-    # pyi: def int32_data(self) -> Payload: ...
-    # pyi: @property
-    # pyi: def string_data(self) -> Payload: ...
-    # pyi: @property
-    # pyi: def double_data(self) -> Payload: ...
-    # pyi: @property
-    # pyi: def int64_data(self) -> Payload: ...
-    # pyi: @property
-    # pyi: def byte_data(self) -> tuple[int, int] | None: ...
-    # pyi: @property
-    # pyi: def raw_data(self) -> tuple[int, int] | None: ...
-    # pyi: @property
-    # pyi: def device_type(self) -> int: ...
-    # pyi: @property
-    # pyi: def device_id(self) -> int: ...
     cdef readonly Source source
-    cdef readonly list dims
+    cdef readonly list dims  # pyi: list[int]
     cdef readonly int data_type
     cdef readonly int storage_type
     cdef readonly Payload float_data
@@ -117,8 +91,8 @@ cdef class TensorMessage:
     cdef readonly Payload string_data
     cdef readonly Payload double_data
     cdef readonly Payload int64_data
-    cdef readonly tuple byte_data
-    cdef readonly tuple raw_data
+    cdef readonly tuple byte_data  # pyi: tuple[int, int] | None
+    cdef readonly tuple raw_data  # pyi: tuple[int, int] | None
     cdef readonly int device_type
     cdef readonly int device_id
     cdef bint has_segment
@@ -225,20 +199,8 @@ cdef class QTensorMessage:
     """
 
     # pyi: def __new__(cls, source: Source) -> QTensorMessage: ...
-    # pyi: @property
-    # pyi: def source(self) -> Source: ...
-    # pyi: @property
-    # pyi: def dims(self) -> list[int]: ...
-    # pyi: @property
-    # pyi: def data_type(self) -> int: ...
-    # pyi: @property
-    # pyi: def scale(self) -> float: ...
-    # pyi: @property
-    # pyi: def bias(self) -> float: ...
-    # pyi: @property
-    # pyi: def data(self) -> Payload: ...
     cdef readonly Source source
-    cdef readonly list dims
+    cdef readonly list dims  # pyi: list[int]
     cdef readonly int data_type
     cdef readonly double scale
     cdef readonly double bias
@@ -294,18 +256,10 @@ cdef class BlobMessage:
     ValueError: the bytes are not a BlobProto; or a TypeError: they are not bytes.
     """
 
-    # pyi: @property
-    # pyi: def source(self) -> Source: ...
-    # pyi: @property
-    # pyi: def type(self) -> bytes: ...
-    # pyi: @property
-    # pyi: def tensor(self) -> TensorMessage | None: ...
-    # pyi: @property
-    # pyi: def qtensor(self) -> QTensorMessage | None: ...
     cdef readonly Source source
     cdef readonly bytes type
-    cdef readonly TensorMessage tensor
-    cdef readonly QTensorMessage qtensor
+    cdef readonly TensorMessage tensor  # pyi: TensorMessage | None
+    cdef readonly QTensorMessage qtensor  # pyi: QTensorMessage | None
     cdef tuple content_span
 
     def __init__(self, data: Any) -> None:

@@ -5,3 +5,8 @@ from bridge.c10.tensor_impl cimport TensorImpl
 
 cdef int become(TensorImpl impl, TensorImpl fresh) except -1
 cdef bint overwrite(TensorImpl impl, TensorImpl source, int64_t most_spare) except -1
+
+cdef enum:
+    WORTH_ADOPTING = 1 << 16    # bytes of a result from which on its memory becomes the blob's
+
+cdef int put_result(object blob, object result, TensorImpl fresh) except -1

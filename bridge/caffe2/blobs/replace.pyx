@@ -12,19 +12,27 @@ from libc.string cimport memcmp, memmove
 
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
-from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage
+from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, UNVERIFIED, Storage, set_flags
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     OWN_ORIGIN,
     RESERVED,
     TensorImpl,
+    device_index_of,
+    device_type_of,
     former,
+    has_memory,
+    has_sizes,
+    is_undefined,
+    seen,
     set_dtype,
     set_impl_flags,
     set_offset,
+    storage_flags,
     storage_of,
 )
-from bridge.caffe2.tensor.tensor cimport Tensor
+from bridge.caffe2.blobs.core cimport BlobCore, hold_tensor, tensor_of
+from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.numpy cimport import_array
 
@@ -119,3 +127,37 @@ cdef int become(TensorImpl impl, TensorImpl fresh) except -1:
         set_impl_flags(
             impl, (impl.flags & ~(OWN_ORIGIN | RESERVED)) | (fresh.flags & OWN_ORIGIN))
     return 0
+
+
+cdef int put_result(object blob, object result, TensorImpl fresh) except -1:
+    """Set a blob to `result`, a new contiguous torch tensor, which `fresh` describes.
+
+    Elements are copied into the blob's own buffer if they are few and it has their type and sizes,
+    since its tensor then stays as it is. Otherwise the memory of the result becomes the blob's.
+    """
+    cdef BlobCore target = <BlobCore?>blob
+    cdef Tensor tensor = tensor_of(target)
+    cdef TensorImpl impl
+    cdef char* data
+    cdef int64_t nbytes = fresh.c_numel * fresh.c_dtype.itemsize
+    # the result of an operation is as large as its sizes
+    set_flags(fresh.storage, fresh.storage.flags & ~UNVERIFIED)
+    # torch must not give it other memory, as it does with an out= of other sizes: another thread
+    # may be using the address.
+    fresh.storage.retain()
+    if tensor is None or is_undefined(tensor.impl) or storage_flags(tensor.impl) & READONLY \
+            or device_type_of(tensor.impl) != device_type_of(fresh) \
+            or device_index_of(tensor.impl) != device_index_of(fresh):
+        hold_tensor(target, wrap(fresh), True)
+        return 0
+    impl = tensor.impl
+    if nbytes <= WORTH_ADOPTING and device_type_of(impl) == DL_CPU:
+        impl = seen(impl)
+        if impl.c_dtype is fresh.c_dtype and has_memory(impl) and impl.flags & CONTIGUOUS \
+                and has_sizes(impl, fresh.c_sizes, fresh.ndim):
+            if nbytes:
+                _keep = impl.held(&data, "Operator.Output")
+                memmove(data, fresh.data("Operator.Output"), nbytes)
+            return 0
+        impl = tensor.impl
+    return become(impl, fresh)

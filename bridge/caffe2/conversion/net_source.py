@@ -14,7 +14,7 @@ from bridge.caffe2.blobs.deserialize import deserialize
 from bridge.caffe2.conversion.checkpoints import open_entries
 from bridge.caffe2.conversion.file_kinds import NET, kind_of_file, unknown_file
 from bridge.caffe2.conversion.predictor_export import predictor_export_in
-from bridge.caffe2.execution.nets import run_net_once
+from bridge.caffe2.execution.runnable_net import run_net_once
 from bridge.caffe2.modules.absent_gpus import without_absent_gpus
 from bridge.caffe2.modules.init_net import blobs_read, run_init_net
 from bridge.caffe2.tensor.tensor import Tensor

@@ -62,6 +62,12 @@ if TYPE_CHECKING:
         ScopedName,
     )
     from bridge.caffe2.definitions.create_operator import CreateOperator, DeviceOption
+    from bridge.caffe2.definitions.engines import (
+        SetEnginePref,
+        SetGlobalEnginePref,
+        SetOpEnginePref,
+        SetPerOpEnginePref,
+    )
     from bridge.caffe2.definitions.operator_types import (
         IsOperator,
         IsOperatorWithEngine,
@@ -74,12 +80,6 @@ if TYPE_CHECKING:
         get_output_producers,
         get_ssa,
         get_undefined_blobs,
-    )
-    from bridge.caffe2.execution.engines import (
-        SetEnginePref,
-        SetGlobalEnginePref,
-        SetOpEnginePref,
-        SetPerOpEnginePref,
     )
     from bridge.caffe2.gradients.backward_pass import IR, GradientRegistry
     from bridge.caffe2.gradients.gradient_slice import GradientSlice
@@ -181,7 +181,7 @@ _get, __dir__ = lazily(
         "bridge.caffe2.definitions.ssa": (
             "get_op_ids_in_path get_output_producers get_ssa get_undefined_blobs"
         ),
-        "bridge.caffe2.execution.engines": (
+        "bridge.caffe2.definitions.engines": (
             "SetEnginePref SetGlobalEnginePref SetOpEnginePref SetPerOpEnginePref"
         ),
         "bridge.caffe2.gradients.backward_pass": "IR GradientRegistry",

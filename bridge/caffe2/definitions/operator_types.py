@@ -18,6 +18,31 @@ if TYPE_CHECKING:
 classes: dict[str, dict[str, type]] = {}
 
 
+class _Registry:
+    """Counts changes of the table: after each of them, definitions look up their class again."""
+
+    generation = 1
+
+
+registry = _Registry()
+
+
+class _Preferred:
+    """The preferred engines of operators that name no engine."""
+
+    def __init__(self) -> None:
+        # By device type and operator type, and by device type.
+        self.by_type: dict[tuple[str, str], list[str]] = {}
+        self.everywhere: dict[str, list[str]] = {}
+
+    def engines(self, kind: str, op_type: str) -> list[str]:
+        """Return the engines to try, in order."""
+        return self.by_type.get((kind, op_type), []) + self.everywhere.get(kind, [])
+
+
+preferred = _Preferred()
+
+
 class _BuiltIn:
     """The package of the built-in operators, whose modules register them when they are loaded."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import sys
 
+from bridge.c10.errors import EnforceKeyError
+from bridge.caffe2.base.names import listed
 from bridge.caffe2.blobs.blob import Blob
 
 TYPE_CHECKING = False
@@ -75,6 +77,21 @@ def find_or_create(table: BlobTable, name: str) -> Blob:
     return put_new(table._blobs, name, Blob()) if blob is None else blob
 
 
+def input_in(table: BlobTable, name: str) -> Blob:
+    """Return the blob `name`, as `find_blob`, an operator's input.
+
+    Raises EnforceNotMet, also a KeyError: there is none.
+    """
+    blob = find_blob(table, name)
+    if blob is None:
+        raise EnforceKeyError(
+            f"There is no input blob {name!r}; the workspace has {listed(table._blobs)}. Feed "
+            "it first by FeedBlob(name, value), or run the operator that writes it.",
+            "Operator",
+        )
+    return blob
+
+
 def put_new(blobs: dict[str, Blob], name: str, blob: Blob) -> Blob:
     """Return the blob of that name: `blob`, unless another thread has used the name meanwhile."""
     return blobs.setdefault(sys.intern(name) if _INTERNED else name, blob)
@@ -86,6 +103,12 @@ def remove_unused(blobs: dict[str, Blob], names: Iterable[str]) -> None:
         blob = blobs.get(name)
         if blob is not None and blob._contents() is None:
             blobs.pop(name, None)
+
+
+def missing_from(table: BlobTable, names: Iterable[str]) -> list[str]:
+    """Return those names that no blob has yet."""
+    blobs = table._blobs
+    return [name for name in names if name not in blobs and find_blob(table, name) is None]
 
 
 def visible_names(table: BlobTable) -> list[str]:

@@ -7,7 +7,6 @@ from libc.stdint cimport int64_t
 
 cdef enum:
     MAX_NDIM = 8                # the sizes of tensors of more dimensions are not remembered
-    WORTH_ADOPTING = 1 << 16    # bytes
 
 # The type and the sizes of a tensor.
 cdef class Layout:
@@ -36,4 +35,3 @@ cdef class BlobTape(Tape):
 
 cdef BlobTape bound_tape(Tape tape, list tensors, list layouts, Py_ssize_t inputs)
 cdef bint has_layout(object tensor, Layout layout) except -1
-cdef int put_result(object blob, object result, TensorImpl fresh) except -1

@@ -8,45 +8,28 @@ Memory that changed is bound anew; other sizes need another tape.
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
-from libc.string cimport memcmp, memcpy, memmove
+from libc.string cimport memcmp, memcpy
 
-from bridge.c10.storage cimport (
-    BORROWED,
-    READONLY,
-    UNVERIFIED,
-    begin_of,
-    flags_of,
-    set_flags,
-)
+from bridge.c10.storage cimport BORROWED, READONLY, begin_of, flags_of
 from bridge.c10.tensor_impl cimport (
-    CONTIGUOUS,
     FEW_DIMS,
     TensorImpl,
-    device_index_of,
-    device_type_of,
     dtype_of,
-    has_memory,
-    has_sizes,
     is_storage,
-    is_undefined,
     offset_of,
     origin_of,
     read_sizes,
     seen,
-    storage_flags,
     storage_of,
 )
-from bridge.caffe2.blobs.core cimport BlobCore, hold_tensor, tensor_of
-from bridge.caffe2.blobs.replace cimport become
 from bridge.caffe2.execution.tape cimport Call, Tape
-from bridge.caffe2.tensor.tensor cimport Tensor, wrap
+from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.c10.python_api cimport owned
-from bridge.dlpack.abi cimport DL_CPU, DLDataType, DLTensor
+from bridge.dlpack.abi cimport DLDataType, DLTensor
 from bridge.exchange.torch_api cimport torch_c
 from bridge.exchange.torch_description cimport described
 from bridge.exchange.torch_export cimport torch_operand
 
-# pyi: @disjoint_base
 cdef class Layout:
     """The type and the sizes of a tensor, to be compared with those of another."""
 
@@ -95,7 +78,6 @@ cdef bint has_layout(object tensor, Layout layout) except -1:
     return True
 
 
-# pyi: @disjoint_base
 cdef class Operand:
     """A tensor of a blob, as it was when a tape was bound to it."""
 
@@ -128,7 +110,6 @@ cdef class Operand:
         return tensor
 
 
-# pyi: @disjoint_base
 cdef class BlobTape(Tape):
     """A tape, its operands and the values by slot."""
 
@@ -162,37 +143,3 @@ cdef BlobTape bound_tape(Tape tape, list tensors, list layouts, Py_ssize_t input
         found.operands.append(operand)
     found.bind(found.values)
     return found
-
-
-cdef int put_result(object blob, object result, TensorImpl fresh) except -1:
-    """Set a blob to `result`, a new contiguous torch tensor, which `fresh` describes.
-
-    Elements are copied into the blob's own buffer if they are few and it has their type and sizes,
-    since its tensor then stays as it is. Otherwise the memory of the result becomes the blob's.
-    """
-    cdef BlobCore target = <BlobCore?>blob
-    cdef Tensor tensor = tensor_of(target)
-    cdef TensorImpl impl
-    cdef char* data
-    cdef int64_t nbytes = fresh.c_numel * fresh.c_dtype.itemsize
-    # the result of an operation is as large as its sizes
-    set_flags(fresh.storage, fresh.storage.flags & ~UNVERIFIED)
-    # torch must not give it other memory, as it does with an out= of other sizes: another thread
-    # may be using the address.
-    fresh.storage.retain()
-    if tensor is None or is_undefined(tensor.impl) or storage_flags(tensor.impl) & READONLY \
-            or device_type_of(tensor.impl) != device_type_of(fresh) \
-            or device_index_of(tensor.impl) != device_index_of(fresh):
-        hold_tensor(target, wrap(fresh), True)
-        return 0
-    impl = tensor.impl
-    if nbytes <= WORTH_ADOPTING and device_type_of(impl) == DL_CPU:
-        impl = seen(impl)
-        if impl.c_dtype is fresh.c_dtype and has_memory(impl) and impl.flags & CONTIGUOUS \
-                and has_sizes(impl, fresh.c_sizes, fresh.ndim):
-            if nbytes:
-                _keep = impl.held(&data, "Operator.Output")
-                memmove(data, fresh.data("Operator.Output"), nbytes)
-            return 0
-        impl = tensor.impl
-    return become(impl, fresh)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nets of type "compiled": their operators compiled by torch.compile.
 
-A net is cut into segments of operators that torch can trace, and the other operators. A segment is
-traced and compiled for the types and sizes of its inputs, again where they change, and then is one
+A net is cut into parts: operators that torch can trace, and the other ones. The former are traced
+and compiled for the types and sizes of their inputs, again where these change, and then are one
 call that computes what is needed outside of it. A blob that it overwrites is written in place. What
 cannot be traced or compiled runs operator by operator, in each run, as do operators that overwrite
 a blob whose memory another one has. So the same inputs always take the same way, and the results
@@ -20,12 +20,14 @@ from itertools import pairwise
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.torch_io import operand, put
 from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.definition import Definition
-from bridge.caffe2.execution.net_function import Step, names_of
+from bridge.caffe2.execution.net_function import Step, names_of, needed_after, parts_of
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.operator_core import run_all
-from bridge.caffe2.execution.torch_io import operand, put
+from bridge.caffe2.execution.tape import MOST_SIZES
+from bridge.exchange.torch_settings import neutral
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 
 _CALLER = "RunNet"
 _SHORTEST = 2  # operators that are worth compiling
-_MOST_SIZES = 64  # for which a segment is compiled; on inputs of further sizes its operators run
 _SMALL_PRODUCT = 1 << 14  # multiplications; larger matrix products are left to a library
 
 
@@ -57,65 +58,48 @@ class CompiledRun:
         table: BlobTable,
     ) -> None:
         steps = [Step(definition, i, _CALLER) for i, definition in enumerate(definitions)]
-        self._parts: list[tuple[int, list[Operator], _Segment | None]] = []
-        for start, end in _ranges(steps):
-            part = steps[start:end]
-            segment = None
-            if part[0].reason is None and len(part) >= _SHORTEST:
-                needed = _needed(part, steps[end:], outputs)
-                segment = _Segment(part, needed, table)
-            self._parts.append((start, list(operators[start:end]), segment))
+        self._parts: list[tuple[int, list[Operator], _CompiledPart | None]] = []
+        for part in parts_of(steps, _kind):
+            found = None
+            if steps[part.start].reason is None and len(part) >= _SHORTEST:
+                found = _CompiledPart(steps, part, outputs, table)
+            self._parts.append((part.start, list(operators[part.start : part.stop]), found))
 
     def run(self, position: list[int]) -> None:
         """Run all parts in order; if one fails, set ``position[0]`` to that of its operator."""
-        for start, operators, segment in self._parts:
-            position[0] = start
-            if segment is not None and segment.run():
-                continue
-            at = [0]
-            try:
-                run_all(operators, at)
-            except BaseException:
-                position[0] = start + at[0]
-                raise
+        with neutral():
+            for start, operators, part in self._parts:
+                position[0] = start
+                if part is not None and part.run():
+                    continue
+                at = [0]
+                try:
+                    run_all(operators, at)
+                except BaseException:
+                    position[0] = start + at[0]
+                    raise
 
 
-def _ranges(steps: Sequence[Step]) -> list[tuple[int, int]]:
-    """Return (start, end) of the parts: steps on one device that can be traced, or others."""
-
-    def kind(step: Step) -> Any:
-        effects = step.declaration.effects if step.declaration is not None else ()
-        # An operator that knows testing from training draws in training only.
-        if "random" in effects and step.reason is None and not step.arguments.get("is_test"):
-            step.reason = "draws random numbers"
-        if step.declaration is None and step.reason is None:
-            step.reason = "shares the memory of its blobs"
-        return (step.reason is None, str(step.definition.device))
-
-    found: list[tuple[int, int]] = []
-    for i, step in enumerate(steps):
-        if found and kind(steps[i - 1]) == kind(step):
-            found[-1] = found[-1][0], i + 1
-        else:
-            found.append((i, i + 1))
-    return found
+def _kind(step: Step) -> tuple[bool, str]:
+    """Return whether a step can be traced, and its device; set the reason why not."""
+    effects = step.declaration.effects if step.declaration is not None else ()
+    # An operator that knows testing from training draws in training only.
+    if "random" in effects and step.reason is None and not step.arguments.get("is_test"):
+        step.reason = "draws random numbers"
+    if step.declaration is None and step.reason is None:
+        step.reason = "shares the memory of its blobs"
+    return step.reason is None, str(step.definition.device)
 
 
-def _needed(part: Sequence[Step], later: Sequence[Step], outputs: Sequence[str]) -> list[str]:
-    """Return what a part has to write: what later steps read, and what is there afterwards."""
-    reads, writes = names_of(part)
-    if not outputs:
-        return writes
-    wanted = {*outputs, *reads, *names_of(later)[0]}.union(*(step.kept for step in later))
-    return [name for name in writes if name in wanted]
+class _CompiledPart:
+    """Several operators as one call of compiled code, which writes what is needed outside of it."""
 
-
-class _Segment:
-    """Several operators as one, which calls compiled code."""
-
-    def __init__(self, steps: Sequence[Step], needed: Sequence[str], table: BlobTable) -> None:
-        reads, writes = names_of(steps)
-        self._steps = steps
+    def __init__(
+        self, steps: Sequence[Step], part: range, outputs: Sequence[str], table: BlobTable
+    ) -> None:
+        self._steps = steps[part.start : part.stop]
+        reads, writes = names_of(self._steps)
+        needed = needed_after(steps, part, (*outputs, *reads)) if outputs else writes
         self._inputs = {name: table._blobs[name] for name in reads}
         self._outputs = {name: table._blobs[name] for name in needed}
         self._inner: list[Blob] = [table._blobs[name] for name in writes if name not in needed]
@@ -165,7 +149,7 @@ class _Segment:
         if key not in self._compiled:
             with self._lock:
                 if key not in self._compiled:
-                    if len(self._compiled) >= _MOST_SIZES:
+                    if len(self._compiled) >= MOST_SIZES:
                         return None
                     self._compiled[key] = self._compile(tensors)
         return self._compiled[key]
@@ -204,6 +188,8 @@ class _Segment:
 
     def _traced(self, tensors: Sequence[torch.Tensor], names: list[str]) -> list[Any]:
         """Return what the steps compute, with memory of its own; `names` becomes its names."""
+        import torch
+
         given = dict(zip(self._inputs, tensors, strict=True))
         values: dict[str, Any] = dict(given)
         for step in self._steps:
@@ -220,7 +206,7 @@ class _Segment:
         owned = {one.untyped_storage()._cdata for one in tensors}
         for i, value in enumerate(results):
             if value.untyped_storage()._cdata in owned or not value.is_contiguous():
-                results[i] = value.clone(memory_format=_row_major())
+                results[i] = value.clone(memory_format=torch.contiguous_format)
             owned.add(results[i].untyped_storage()._cdata)
         return results
 
@@ -234,12 +220,6 @@ def _overlap(tensors: Sequence[torch.Tensor]) -> bool:
     """Return whether two tensors share memory: writing one then changes the other."""
     ranges = sorted((one.data_ptr(), one.data_ptr() + one.nbytes) for one in tensors if one.nbytes)
     return any(end > start for (_, end), (start, _) in pairwise(ranges))
-
-
-def _row_major() -> Any:
-    import torch
-
-    return torch.contiguous_format
 
 
 def _small_product(

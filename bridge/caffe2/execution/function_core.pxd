@@ -7,15 +7,15 @@ from bridge.caffe2.execution.taped_operator cimport Seen, TapedOperator
 # The fields of a Bound that a run needs; the base of it.
 cdef class BoundCore:
     cdef public object declaration
-    cdef public object function
-    cdef public dict arguments
+    cdef public object function  # pyi: Callable[..., Any]
+    cdef public dict arguments  # pyi: dict[str, Any]
     cdef public tuple types
-    cdef public dict in_place
+    cdef public dict in_place  # pyi: dict[int, int]
     cdef public dict forced         # of `in_place` the outputs that must be; None: there are none
-    cdef public frozenset on_host
+    cdef public frozenset on_host  # pyi: frozenset[int]
     cdef public frozenset across    # inputs that may be on another device of the same type
-    cdef public dict wants
-    cdef public str out_name
+    cdef public dict wants  # pyi: dict[str, str]
+    cdef public str out_name  # pyi: str | None
     cdef public bint is_recorded
     cdef public bint reads_values
     cdef public bint has_strings    # whether inputs or outputs are `Strings`

@@ -9,14 +9,14 @@ from bridge.caffe2.execution.taped_operator import TapedOperator
 
 @disjoint_base
 class BoundCore:
+    forced: dict[int, int] | None
+    across: frozenset[int]
     declaration: Any
     function: Callable[..., Any]
     arguments: dict[str, Any]
     types: tuple[Any, ...]
     in_place: dict[int, int]
-    forced: dict[int, int] | None
     on_host: frozenset[int]
-    across: frozenset[int]
     wants: dict[str, str]
     out_name: str | None
     is_recorded: bool

@@ -42,18 +42,12 @@ from bridge.c10.tensor_impl cimport (
 )
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
-from bridge.caffe2.execution.blob_tape cimport (
-    WORTH_ADOPTING,
-    BlobTape,
-    Layout,
-    bound_tape,
-    has_layout,
-    put_result,
-)
+from bridge.caffe2.blobs.replace cimport WORTH_ADOPTING, put_result
+from bridge.caffe2.execution.blob_tape cimport BlobTape, Layout, bound_tape, has_layout
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.tape cimport Tape
 from bridge.caffe2.execution.taped_operator cimport Seen, TapedOperator, seen_in
-from bridge.caffe2.execution.torch_state cimport is_neutral
+from bridge.exchange.torch_settings cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.exchange.torch_export cimport torch_operand
 from bridge.exchange.torch_import cimport import_torch
@@ -61,7 +55,8 @@ from bridge.exchange.torch_import cimport import_torch
 from numpy import ndarray
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.caffe2.execution.torch_state import neutral
+from bridge.caffe2.execution.tape import MOST_SIZES
+from bridge.exchange.torch_settings import neutral
 
 cdef extern from "Python.h":
     ctypedef struct PyThreadState:
@@ -70,28 +65,12 @@ cdef extern from "Python.h":
     PyThreadState* PyInterpreterState_ThreadHead(void* interpreter)
     void* PyInterpreterState_Get()
 
-cdef enum:
-    MOST_SIZES = 16     # of the inputs of a definition
 
-
-# pyi: @disjoint_base
 cdef class BoundCore:
     """The fields of a `Bound`."""
 
-    # pyi: declaration: Any
-    # pyi: function: Callable[..., Any]
-    # pyi: arguments: dict[str, Any]
-    # pyi: types: tuple[Any, ...]
-    # pyi: in_place: dict[int, int]
     # pyi: forced: dict[int, int] | None
-    # pyi: on_host: frozenset[int]
     # pyi: across: frozenset[int]
-    # pyi: wants: dict[str, str]
-    # pyi: out_name: str | None
-    # pyi: is_recorded: bool
-    # pyi: reads_values: bool
-    # pyi: has_strings: bool
-    # pyi: is_filled: bool
     @cython.critical_section
     cdef Seen seen_of(self, list impls):
         """Return what was seen of inputs with these types and sizes, or None; it is `seen` then."""
@@ -135,7 +114,6 @@ cdef class BoundCore:
         return 0
 
 
-# pyi: @disjoint_base
 cdef class FunctionCore(TapedOperator):
     """An operator whose function computes its outputs; the base of `FunctionOperator`."""
 

@@ -158,7 +158,7 @@ class FunctionOperator(FunctionCore, Operator):
         """Compute outputs from inputs of strings or other objects, which indices represent."""
         import torch
 
-        from bridge.caffe2.execution.torch_io import operand
+        from bridge.caffe2.blobs.torch_io import operand
 
         declaration = self._declaration
         items: list[Any] = [b""]  # so that 0 stands for the empty string

@@ -10,7 +10,7 @@ If, also has the inputs and outputs of these.
 from __future__ import annotations
 
 import functools
-from itertools import chain
+from itertools import chain, groupby
 
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
@@ -20,11 +20,11 @@ from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.function_operator import FunctionOperator
 from bridge.caffe2.execution.operator import failure
-from bridge.caffe2.execution.registry import class_for
+from bridge.caffe2.execution.registry import class_for, create_operator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from typing import Any
 
     from bridge.caffe2.execution.declaration import Bound
@@ -147,7 +147,7 @@ class Step:
                 value = value.clone()
             table._blobs[name] = _blob_of(row_major(value))
         try:
-            class_for(self.definition, "Module")(self.definition, table)._run()
+            create_operator(self.definition, table, "Module")._run()
         except Exception as cause:
             raise self.failure(cause) from cause
         for name in self.outputs:
@@ -223,7 +223,7 @@ def _blob_of(value: Any) -> Blob:
 
 def _value_of(blob: Blob) -> Any:
     """Return the torch tensor of a blob, or the blob itself if torch cannot hold its value."""
-    from bridge.caffe2.execution.torch_io import operand
+    from bridge.caffe2.blobs.torch_io import operand
 
     tensor = blob._tensor
     if tensor is None or not tensor.dtype() or not tensor.dtype().is_pod:
@@ -356,6 +356,22 @@ def names_of(steps: Sequence[Step]) -> tuple[list[str], list[str]]:
         reads.update((name, None) for name in step.inputs if name not in writes)
         writes.update(dict.fromkeys(step.outputs))
     return list(reads), list(writes)
+
+
+def parts_of(steps: Sequence[Step], kind: Callable[[Step], Any]) -> list[range]:
+    """Return the numbers of steps in parts: successive ones of the same kind."""
+    found: list[range] = []
+    for _, group in groupby(range(len(steps)), lambda i: kind(steps[i])):
+        numbers = list(group)
+        found.append(range(numbers[0], numbers[-1] + 1))
+    return found
+
+
+def needed_after(steps: Sequence[Step], part: range, outputs: Iterable[str]) -> list[str]:
+    """Return the names that a part writes, and that `outputs` have or later steps read."""
+    later = steps[part.stop :]
+    wanted = {*outputs, *names_of(later)[0]}.union(*(step.kept for step in later))
+    return [name for name in names_of(steps[part.start : part.stop])[1] if name in wanted]
 
 
 def last_uses(steps: Sequence[Step], kept: Collection[str]) -> list[tuple[str, ...]]:

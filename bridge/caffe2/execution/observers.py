@@ -9,19 +9,23 @@ from __future__ import annotations
 import math
 import threading
 import time
-from contextlib import nullcontext
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.operator_core import run_one
-from bridge.caffe2.execution.parallel import OperatorFailed
-from bridge.caffe2.execution.torch_state import is_neutral_here, neutral
+from bridge.caffe2.execution.parallel import ParallelRun, run_in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Protocol
 
     from bridge.caffe2.execution.operator import Operator
-    from bridge.caffe2.execution.parallel import ParallelRun
+
+    class NetRun(Protocol):
+        """A way to run the operators of a net."""
+
+        def run(self, position: list[int], /) -> None:
+            """Run the operators; if one fails, set ``position[0]`` to its index."""
 
 
 class Observer:
@@ -158,46 +162,40 @@ def _mean(total: float, count: int) -> float:
 
 
 class ObservedRun:
-    """Runs the operators of a net one by one, with observers; takes the place of a ParallelRun.
+    """Runs the operators of a net one by one, with observers.
 
-    parallel: what runs them in several threads, or None.
+    unobserved: how the net runs them without observers; None: in order. A ParallelRun runs them in
+    several threads here, too.
     """
 
-    runs_in_order = 0
-
-    def __init__(self, operators: Sequence[Operator], parallel: ParallelRun | None) -> None:
+    def __init__(self, operators: Sequence[Operator], unobserved: NetRun | None) -> None:
         self.observers: list[Observer] = []
-        self.parallel = parallel
+        self.unobserved = unobserved
         self._operators = operators
 
-    def run(self) -> None:
-        """Run the operators. Raises OperatorFailed, from the error of the one that failed."""
+    def run(self, position: list[int]) -> None:
+        """Run the operators; if one fails, set ``position[0]`` to its index."""
         observers = list(self.observers)
 
-        def run_at(position: int) -> None:
-            operator = self._operators[position]
+        def run_at(i: int) -> None:
+            operator = self._operators[i]
             for one in observers:
-                one._begin_operator(position, operator)
+                one._begin_operator(i, operator)
             began = time.perf_counter()
             try:
                 run_one(operator)
             finally:
                 seconds = time.perf_counter() - began
                 for one in observers:
-                    one._end_operator(position, operator, seconds)
+                    one._end_operator(i, operator, seconds)
 
         for one in observers:
             one._begin_net()
         began = time.perf_counter()
-        if self.parallel is not None:
-            self.parallel.run(run_at)
+        if isinstance(self.unobserved, ParallelRun):
+            self.unobserved.run(position, run_at)
         else:
-            with nullcontext() if is_neutral_here() else neutral():
-                for position in range(len(self._operators)):
-                    try:
-                        run_at(position)
-                    except BaseException as cause:
-                        raise OperatorFailed(position) from cause
+            run_in_order(len(self._operators), position, run_at)
         seconds = time.perf_counter() - began
         for one in observers:
             one._end_net(seconds)

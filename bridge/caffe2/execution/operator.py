@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from bridge.c10 import Device, EnforceNotMet
 from bridge.c10 import tensor as tensor_type
-from bridge.c10.errors import EnforceKeyError, EnforceTypeError
+from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.errors import also_as, wrap_error
-from bridge.caffe2.base.names import listed
 from bridge.caffe2.definitions.arguments import repeated_value, single_value
 from bridge.caffe2.definitions.schemas import check_names
-from bridge.caffe2.execution.blob_table import BlobTable, find_blob, find_or_create
+from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.definition import Definition, definition_of
 from bridge.caffe2.execution.operator_core import OperatorCore
 
@@ -151,15 +150,7 @@ class Operator(OperatorCore):
         if definition.cls is not type(self):
             definition = Definition(definition.message(), definition.data)
             assign(definition, type(self), 0)
-        blobs = workspace._blobs
-        self._bind(
-            definition,
-            workspace,
-            tuple([blobs.get(name) or _input_blob(workspace, name) for name in definition.inputs]),
-            tuple(
-                [blobs.get(name) or find_or_create(workspace, name) for name in definition.outputs]
-            ),
-        )
+        self._bind(definition, workspace)
 
     def RunOnDevice(self) -> bool | None:
         """Compute the outputs from the inputs; return False or raise an error if that fails."""
@@ -267,17 +258,6 @@ def failure(
         text = f" (created at: {definition.debug_info})"
     error = wrap_error(f"{name[0].upper()}{name[1:]}{where} failed{text}", caller, cause)
     return also_as(error, cause)
-
-
-def _input_blob(table: BlobTable, name: str) -> Blob:
-    blob = find_blob(table, name)
-    if blob is None:
-        raise EnforceKeyError(
-            f"There is no input blob {name!r}; the workspace has {listed(table._blobs)}. Feed "
-            "it first by FeedBlob(name, value), or run the operator that writes it.",
-            "Operator",
-        )
-    return blob
 
 
 def _check_count(

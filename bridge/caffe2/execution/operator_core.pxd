@@ -9,7 +9,7 @@ from bridge.caffe2.tensor.tensor cimport Tensor
 # The fields of a definition that a run needs; the base of Definition.
 cdef class DefinitionCore:
     cdef public tuple inputs            # names
-    cdef public tuple outputs
+    cdef public tuple outputs  # pyi: tuple[str, ...]
     cdef public object device           # a c10.Device
     cdef int device_type                # DLPack's numbers
     cdef int device_index
@@ -22,7 +22,7 @@ cdef class DefinitionCore:
 
 cdef class OperatorCore:
     cdef readonly DefinitionCore _definition
-    cdef public object _workspace
+    cdef public object _workspace  # pyi: BlobTable
     cdef tuple _inputs                  # of BlobCore
     cdef tuple _outputs
     cdef list _backups                  # an OutputBackup or None per output; None: not running

@@ -29,8 +29,8 @@ from bridge.c10.tensor_impl cimport (
 )
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, hold_tensor, tensor_of
-from bridge.caffe2.execution.output_backup cimport back_up, restore_all
-from bridge.caffe2.execution.torch_state cimport is_neutral
+from bridge.caffe2.blobs.backup cimport back_up, restore_all
+from bridge.exchange.torch_settings cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 from bridge.dlpack.abi cimport DL_CPU
 
@@ -39,7 +39,8 @@ from bridge.c10.options import as_options
 from bridge.c10 import float32 as _float32
 from bridge.caffe2.base.errors import ReturnedFalseError
 from bridge.caffe2.base.global_init import on_flag
-from bridge.caffe2.execution.torch_state import neutral
+from bridge.caffe2.execution.blob_table import find_or_create, input_in
+from bridge.exchange.torch_settings import neutral
 from bridge.exchange.device_memory import current_index
 
 cdef TypeMeta float32_type = _float32
@@ -58,16 +59,11 @@ cdef extern from "<fenv.h>":
     int fetestexcept(int) nogil
 
 
-# pyi: @disjoint_base
 cdef class DefinitionCore:
     """The fields of a definition that a run needs; the base of `Definition`."""
 
     # pyi: inputs: tuple[str, ...]
-    # pyi: outputs: tuple[str, ...]
     # pyi: device: Device
-    # pyi: cls: Any
-    # pyi: generation: int
-    # pyi: checked: Any
     def _place(self, device: Any) -> None:
         """Set the device that the operator runs on."""
         cdef Device on = as_device(device)
@@ -85,32 +81,26 @@ cdef class DefinitionCore:
         self.generation = generation
 
 
-# pyi: @disjoint_base
 cdef class OperatorCore:
     """The inputs and outputs of an operator; the base of `Operator`."""
 
-    # pyi: @property
-    # pyi: def _definition(self) -> DefinitionCore: ...
-    # pyi: _workspace: BlobTable
-    def _bind(
-        self,
-        DefinitionCore definition not None,
-        workspace: BlobTable,
-        tuple inputs not None: tuple[Blob, ...],
-        tuple outputs not None: tuple[Blob, ...],
-    ) -> None:
-        """Set the definition and the blobs of the operator.
+    def _bind(self, DefinitionCore definition not None, workspace: BlobTable) -> None:
+        """Set the definition and the blobs of the operator; blobs of outputs are created.
 
-        Raises EnforceNotMet: it is running.
+        Raises EnforceNotMet: there is no such input (also a KeyError), or it is running.
         """
+        cdef dict blobs = workspace._blobs
         if self._backups is not None:
             raise EnforceNotMet(
                 f"{type(self).__name__} is running: it cannot be made anew now.",
                 "Operator.__init__")
+        self._inputs = tuple(
+            [find_in(blobs, name) or input_in(workspace, name) for name in definition.inputs])
+        self._outputs = tuple(
+            [find_in(blobs, name) or find_or_create(workspace, name)
+             for name in definition.outputs])
         self._definition = definition
         self._workspace = workspace
-        self._inputs = inputs
-        self._outputs = outputs
 
     cdef BlobCore input_blob(self, object i, str caller):
         cdef tuple blobs = self._inputs

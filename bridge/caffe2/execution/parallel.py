@@ -11,17 +11,15 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 
 from bridge.caffe2.execution.operator_core import run_all, run_one
 from bridge.caffe2.execution.task_plan import TaskPlan, successors
-from bridge.caffe2.execution.torch_state import is_neutral_here, neutral
 from bridge.exchange.streams import on_current_streams
+from bridge.exchange.torch_settings import neutral
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
-    from typing import Any
 
     from bridge.caffe2.execution.definition import Definition
     from bridge.caffe2.execution.operator import Operator
@@ -35,8 +33,7 @@ class ParallelRun:
     """The operators of a net, to be run by up to `workers` threads where that pays.
 
     workers: the number of operators that may run at once; None: as many as there are processors.
-    `is_useful`: whether any two operators can run at once. `runs_in_order`: the number of runs that
-    whoever runs the net may make in order, without this, until the sizes are looked at again.
+    `is_useful`: whether any two operators can run at once.
     """
 
     def __init__(
@@ -47,32 +44,41 @@ class ParallelRun:
         self.is_useful = self._plan.is_useful
         self._pool: ThreadPoolExecutor | None = None
         self._has_run = False
-        self.runs_in_order = 0
+        self._runs_in_order = 0
 
-    def run(self, run_at: Callable[[int], None] | None = None) -> None:
-        """Run the operators. If one fails, wait for those at work, and raise an `OperatorFailed`.
+    def run(self, position: list[int], run_at: Callable[[int], None] | None = None) -> None:
+        """Run the operators; if one fails, set ``position[0]`` to its index.
 
-        Operators that have not begun then do not run. run_at: what runs the operator at a position,
-        in the place of `run_one`.
+        Operators that have not begun then do not run; those at work are waited for. run_at: runs
+        the operator at an index, in the place of `run_one`.
         """
         tasks = self._renewed_tasks()
-        if tasks is None:
-            self._run_in_order(run_at)
-            return
-        if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor  # loads logging
+        if tasks is not None:
+            self._run_tasks(tasks, position, run_at or self._run_one)
+        elif run_at is None:
+            run_all(self._operators, position)
+        else:
+            run_in_order(len(self._operators), position, run_at)
 
-            self._pool = ThreadPoolExecutor(self._plan.workers - 1, "caffe2-net")
-        run = _Run(self._operators, tasks, run_at)
-        work = on_current_streams(run.work)
-        helpers = [self._pool.submit(work) for _ in range(tasks.workers - 1)]
-        with nullcontext() if is_neutral_here() else neutral():
-            run.work()
-        for helper in helpers:
-            helper.result()
-        if run.failure is not None:
-            position, cause = run.failure
-            raise OperatorFailed(position) from cause
+    def _run_tasks(self, tasks: Tasks, position: list[int], run_at: Callable[[int], None]) -> None:
+        if self._pool is None:
+            self._pool = _threads(self._plan.workers - 1)
+        at = [0] * len(tasks.operators)
+
+        def run_task(task: int) -> None:
+            for i in tasks.operators[task]:
+                if run.error is None:
+                    at[task] = i
+                    run_at(i)
+
+        run = _Run(run_task, tasks.waits)
+        try:
+            run.by_threads(self._pool, tasks.workers - 1)
+        finally:
+            position[0] = at[run.failed]
+
+    def _run_one(self, position: int) -> None:
+        run_one(self._operators[position])
 
     def _renewed_tasks(self) -> Tasks | None:
         """Return the tasks for the sizes of the blobs; None: the operators run in order.
@@ -81,119 +87,102 @@ class ParallelRun:
         looked at in each run, since that takes as long as a small operator.
         """
         plan = self._plan
+        if self._runs_in_order:
+            self._runs_in_order -= 1
+            return None
         if not self._has_run:
             self._has_run = True
             return plan.tasks
         if not plan.fits:
             plan.renew()
         if plan.tasks is None:
-            self.runs_in_order = _RUNS_IN_ORDER
+            self._runs_in_order = _RUNS_IN_ORDER
         return plan.tasks
 
-    def _run_in_order(self, run_at: Callable[[int], None] | None) -> None:
-        at = [0]
-        try:
-            if run_at is None:
-                run_all(self._operators, at)
-                return
-            with nullcontext() if is_neutral_here() else neutral():
-                for at[0] in range(len(self._operators)):
-                    run_at(at[0])
-        except BaseException as cause:
-            raise OperatorFailed(at[0]) from cause
+
+def run_in_order(count: int, position: list[int], run_at: Callable[[int], None]) -> None:
+    """Call `run_at` for `count` operators; if one fails, set ``position[0]`` to its index."""
+    with neutral():
+        for i in range(count):
+            position[0] = i
+            run_at(i)
 
 
-class OperatorFailed(Exception):
-    """The operator at `position` failed, for the reason in ``__cause__``."""
+def run_tasks(tasks: Sequence[Callable[[], None]], cancel: Callable[[], None]) -> None:
+    """Call functions, each in a thread.
 
-    def __init__(self, position: int) -> None:
-        super().__init__(position)
-        self.position = position
+    If one raises an error, those that have not begun are left out, and `cancel` is called, to end
+    those that wait; the first error is raised when all threads have ended.
+    """
+    run = _Run(lambda i: tasks[i](), [set() for _ in tasks], cancel)
+    with _threads(len(tasks)) as pool:
+        run.by_threads(pool, len(tasks) - 1)
+
+
+def _threads(count: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # loads logging
+
+    return ThreadPoolExecutor(count, "caffe2-net")
 
 
 class _Run:
-    """One run: the tasks that are ready, and those that wait."""
+    """One run of tasks 0, 1, …; waits: those that each waits for; cancel: called if one fails."""
 
     def __init__(
         self,
-        operators: list[Operator],
-        tasks: Tasks,
-        run_at: Callable[[int], None] | None,
+        run_task: Callable[[int], None],
+        waits: list[set[int]],
+        cancel: Callable[[], None] | None = None,
     ) -> None:
-        self.operators = operators
-        self.run_at = run_at
-        self.tasks = tasks.operators
-        self.missing, self.after = successors(tasks.waits)
+        self.run_task = run_task
+        self.cancel = cancel
+        self.missing, self.after = successors(waits)
         self.ready = deque(task for task, n in enumerate(self.missing) if not n)
-        self.left = len(self.tasks)
+        self.left = len(waits)
         self.condition = threading.Condition()
-        self.failure: tuple[int, BaseException] | None = None
+        self.failed = 0
+        self.error: BaseException | None = None
+
+    def by_threads(self, pool: ThreadPoolExecutor, count: int) -> None:
+        """Run the tasks in this thread and `count` others; raise the error of the first that fails.
+
+        Its number is `failed`.
+        """
+        work = on_current_streams(self.work)
+        others = [pool.submit(work) for _ in range(count)]
+        with neutral():
+            self.work()
+        for other in others:
+            other.result()
+        if self.error is not None:
+            raise self.error
 
     def work(self) -> None:
-        """Run tasks until none is left, or an operator failed."""
+        """Run tasks until none is left, or one failed."""
         while True:
             with self.condition:
-                while not self.ready and self.left and self.failure is None:
+                while not self.ready and self.left and self.error is None:
                     self.condition.wait()
-                if self.failure is not None or not self.ready:
+                if self.error is not None or not self.ready:
                     return
                 task = self.ready.popleft()
-            self._run_task(task)
-
-    def _run_task(self, task: int) -> None:
-        for position in self.tasks[task]:
-            if self.failure is not None:
-                return
             try:
-                if self.run_at is None:
-                    run_one(self.operators[position])
-                else:
-                    self.run_at(position)
-            except BaseException as cause:  # noqa: BLE001  # raised by `run`
-                self._fail(position, cause)
+                self.run_task(task)
+            except BaseException as error:  # noqa: BLE001  # raised by `by_threads`
+                self._end(task, error)
+                if self.cancel is not None:
+                    self.cancel()
                 return
+            self._end(task, None)
+
+    def _end(self, task: int, error: BaseException | None) -> None:
+        """Note that a task has ended; those that waited for it alone are ready now."""
         with self.condition:
             self.left -= 1
+            if error is not None and self.error is None:
+                self.failed, self.error = task, error
             for other in self.after[task]:
                 self.missing[other] -= 1
                 if not self.missing[other]:
                     self.ready.append(other)
             self.condition.notify_all()
-
-    def _fail(self, position: int, cause: BaseException) -> None:
-        """Remember the failure of the first operator in the order of the net."""
-        with self.condition:
-            if self.failure is None or position < self.failure[0]:
-                self.failure = position, cause
-            self.condition.notify_all()
-
-
-def run_tasks(tasks: Sequence[Any], workers: int, cancel: Callable[[], None]) -> None:
-    """Call functions without arguments in `workers` threads, each one once, begun in their order.
-
-    If one raises an error, those that have not begun are left out, and `cancel` is called, to end
-    those that wait; the first error is raised when all threads have ended.
-    """
-    waiting = deque(tasks)
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        while not errors:
-            try:
-                task = waiting.popleft()
-            except IndexError:
-                return
-            try:
-                task()
-            except BaseException as error:  # noqa: BLE001  # raised below
-                errors.append(error)
-                cancel()
-
-    target = on_current_streams(work)
-    threads = [threading.Thread(target=target) for _ in range(min(workers, len(tasks)))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]

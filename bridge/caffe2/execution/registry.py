@@ -14,6 +14,8 @@ from bridge.caffe2.definitions.operator_types import (
     classes_of,
     load_built_in,
     nearby_names,
+    preferred,
+    registry,
     registry_key,
 )
 from bridge.caffe2.definitions.schemas import (
@@ -29,33 +31,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
+    from bridge.caffe2.execution.blob_table import BlobTable
+
     OperatorClass = TypeVar("OperatorClass", bound=type[Operator])
 
 
-class _Registry:
-    """Counts registrations: after each of them, definitions look up their class again."""
-
-    generation = 1
-
-
-registry = _Registry()
 _registering = RLock()  # held from looking for a class to adding one
-
-
-class _Preferred:
-    """The preferred engines of operators that name no engine; see `engines`."""
-
-    def __init__(self) -> None:
-        # By device type and operator type, and by device type.
-        self.by_type: dict[tuple[str, str], list[str]] = {}
-        self.everywhere: dict[str, list[str]] = {}
-
-    def engines(self, kind: str, op_type: str) -> list[str]:
-        """Return the engines to try, in order."""
-        return self.by_type.get((kind, op_type), []) + self.everywhere.get(kind, [])
-
-
-preferred = _Preferred()
 
 
 def register_operator(
@@ -176,6 +157,20 @@ def class_for(definition: Definition, caller: str) -> type[Operator]:
         assign(definition, _looked_up(definition, caller), generation)
     found: type[Operator] = definition.cls
     return found
+
+
+def create_operator(definition: Definition, table: BlobTable, caller: str) -> Operator:
+    """Return the operator of a definition, new, on the blobs of `table`.
+
+    Raises EnforceNotMet: as `class_for`, and what the class raises. TypeError: its ``__new__``
+    returns something else.
+    """
+    made: Any = class_for(definition, caller)(definition, table)
+    if not isinstance(made, Operator):
+        raise TypeError(
+            f"{definition.cls.__qualname__}() returned {type(made).__name__}, not an Operator"
+        )
+    return made
 
 
 def _looked_up(definition: Definition, caller: str) -> type[Operator]:

@@ -1,27 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RunnableNet: the operators of a net, created once and run in order."""
+"""RunnableNet: the operators of a net, created once and run in order; created in a workspace."""
 
 from __future__ import annotations
-
-from contextlib import nullcontext
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.base.messages import check_text
-from bridge.caffe2.execution.blob_table import BlobTable, remove_unused
+from bridge.caffe2.execution.blob_table import BlobTable, missing_from, remove_unused
 from bridge.caffe2.execution.compiled import CompiledRun
 from bridge.caffe2.execution.definition import Definition
-from bridge.caffe2.execution.instantiate import instantiate_in
 from bridge.caffe2.execution.observers import KINDS, ObservedRun, Observer
 from bridge.caffe2.execution.operator import Operator, failure
 from bridge.caffe2.execution.operator_core import run_all
-from bridge.caffe2.execution.parallel import OperatorFailed, ParallelRun
-from bridge.caffe2.execution.registry import class_for
-from bridge.caffe2.execution.torch_state import is_neutral_here, neutral
+from bridge.caffe2.execution.parallel import ParallelRun
+from bridge.caffe2.execution.registry import create_operator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from bridge.caffe2.execution.observers import NetRun
 
 # Caffe2's types of nets: those that run the operators in the order of the NetDef, and those that
 # run what is independent at once.
@@ -46,11 +44,10 @@ class RunnableNet:
 
     __slots__ = (
         "__weakref__",
-        "_compiled",
         "_definitions",
         "_name",
         "_operators",
-        "_parallel",
+        "_run_by",
         "_table",
     )
 
@@ -79,22 +76,21 @@ class RunnableNet:
         except BaseException:
             remove_unused(table._blobs, new)
             raise
-        # What runs the operators in another way than in order, or with observers.
-        self._parallel: ParallelRun | ObservedRun | None = None
+        # What runs the operators in another way than one by one in order; None: nothing.
+        self._run_by: NetRun | None = None
         if message.type in _PARALLEL:
             workers = message.num_workers if message.num_workers > 0 else None
             parallel = ParallelRun(self._operators, self._definitions, workers)
-            self._parallel = parallel if parallel.is_useful else None
-        self._compiled: CompiledRun | None = None
-        if message.type == _COMPILED:
+            self._run_by = parallel if parallel.is_useful else None
+        elif message.type == _COMPILED:
             outputs = tuple(message.external_output)
-            self._compiled = CompiledRun(self._operators, self._definitions, outputs, table)
+            self._run_by = CompiledRun(self._operators, self._definitions, outputs, table)
 
     def _add(self, message: Any, option: Any, new: list[str], caller: str) -> None:
         definition = Definition(message, None, option, caller)
         try:
-            class_for(definition, caller)
-            operator = instantiate_in(definition, self._table, new)
+            new += missing_from(self._table, definition.outputs)
+            operator = create_operator(definition, self._table, caller)
         except Exception as cause:
             raise self._failure(len(self._operators), definition, cause, caller) from cause
         self._definitions.append(definition)
@@ -121,25 +117,12 @@ class RunnableNet:
     def _run(self, caller: str) -> None:
         if not self._operators:  # `run_all` of none has no position to report
             return
-        parallel = self._parallel
-        if parallel is not None and parallel.runs_in_order > 0:
-            parallel.runs_in_order -= 1
-        elif parallel is not None:
-            try:
-                parallel.run()
-            except OperatorFailed as failed:
-                position, cause = failed.position, failed.__cause__
-                if not isinstance(cause, Exception):
-                    raise cause from None  # type: ignore[misc]  # such as KeyboardInterrupt
-                raise self._failure(position, self._definitions[position], cause, caller) from cause
-            return
         at = [0]
         try:
-            if self._compiled is None:
+            if self._run_by is None:
                 run_all(self._operators, at)
             else:
-                with nullcontext() if is_neutral_here() else neutral():
-                    self._compiled.run(at)
+                self._run_by.run(at)
         except Exception as cause:
             raise self._failure(at[0], self._definitions[at[0]], cause, caller) from cause
 
@@ -155,26 +138,24 @@ class RunnableNet:
                 caller,
                 condition="observer != nullptr",
             )
-        run = self._parallel
-        if not isinstance(run, ObservedRun):
-            run = ObservedRun(self._operators, run)
+        if not isinstance(self._run_by, ObservedRun):
+            self._run_by = ObservedRun(self._operators, self._run_by)
         observer = KINDS[kind](self._operators)
-        run.observers.append(observer)
-        self._parallel = run
+        self._run_by.observers.append(observer)
         return observer
 
     def remove_observer(self, observer: Observer) -> None:
         """Remove an observer, if it is one of this net."""
-        run = self._parallel
+        run = self._run_by
         if isinstance(run, ObservedRun):
             run.observers[:] = [one for one in run.observers if one is not observer]
             if not run.observers:
-                self._parallel = run.parallel
+                self._run_by = run.unobserved
 
     @property
     def observers(self) -> list[Observer]:
         """The observers of the net."""
-        run = self._parallel
+        run = self._run_by
         return list(run.observers) if isinstance(run, ObservedRun) else []
 
     def _failure(
@@ -186,6 +167,42 @@ class RunnableNet:
 
     def __repr__(self) -> str:
         return f"<Net {self._name!r} of {len(self._operators)} operators>"
+
+
+def create_net(table: BlobTable, message: Any, overwrite: bool, caller: str) -> RunnableNet:
+    """Create the net of a NetDef on the blobs of `table`, keep it there by its name, return it.
+
+    Raises EnforceNotMet, also a ValueError: it has no name, or a net of that name exists and is not
+    to be replaced (`overwrite`); and as `RunnableNet`.
+    """
+    name = message.name
+    if not message.HasField("name"):
+        raise EnforceValueError(
+            "The net has no name; a net that is kept needs one.",
+            caller,
+            condition="net.has_name()",
+        )
+    if name in table._nets and not overwrite:
+        raise _known(name, caller)
+    net = RunnableNet(message, table, caller)
+    if overwrite:
+        table._nets[name] = net
+    elif table._nets.setdefault(name, net) is not net:
+        raise _known(name, caller)  # another thread has created it meanwhile
+    return net
+
+
+def _known(name: str, caller: str) -> EnforceValueError:
+    return EnforceValueError(
+        f"There is already a net {name!r}; overwrite=True replaces it.",
+        caller,
+        condition="overwrite",
+    )
+
+
+def run_net_once(table: BlobTable, message: Any, caller: str) -> None:
+    """Create the net of a NetDef on the blobs of `table`, run it once and discard it."""
+    RunnableNet(message, table, caller)._run(caller)
 
 
 def _check_names(message: Any, caller: str) -> None:

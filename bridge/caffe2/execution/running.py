@@ -6,26 +6,26 @@ from __future__ import annotations
 import operator as _operator
 
 from bridge.c10.errors import EnforceTypeError
-from bridge.caffe2.execution.blob_table import BlobTable, find_blob, remove_unused
+from bridge.caffe2.execution.blob_table import BlobTable, missing_from, remove_unused
 from bridge.caffe2.execution.definition import Definition
-from bridge.caffe2.execution.operator import failure
-from bridge.caffe2.execution.registry import class_for
+from bridge.caffe2.execution.operator import Operator, failure
+from bridge.caffe2.execution.registry import create_operator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 
-def run_operator(table: BlobTable, definition: Definition, times: int, caller: str) -> bool:
-    """Create an operator on the blobs of `table` and run it `times` times; return True.
+def run_operator(table: BlobTable, definition: Definition, caller: str, times: int = 1) -> Operator:
+    """Create an operator on the blobs of `table`, run it `times` times, and return it.
 
     Raises EnforceNotMet, from the error that stopped it. If the first run fails, the blobs are
     unchanged, and those created for its outputs are removed.
     """
-    new = [name for name in definition.outputs if find_blob(table, name) is None]
+    new = missing_from(table, definition.outputs)
     done = 0
     try:
-        operator = class_for(definition, caller)(definition, table)
+        operator = create_operator(definition, table, caller)
         while done < times:
             operator._run()
             done += 1
@@ -35,7 +35,7 @@ def run_operator(table: BlobTable, definition: Definition, times: int, caller: s
         if isinstance(cause, Exception):
             raise failure(definition, cause, caller) from cause
         raise
-    return True
+    return operator
 
 
 def count_of(value: Any, name: str, caller: str) -> int:

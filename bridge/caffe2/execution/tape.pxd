@@ -31,7 +31,7 @@ cdef class Call:
 cdef class Tape:
     cdef list calls
     cdef int slots
-    cdef readonly tuple results
+    cdef readonly tuple results  # pyi: tuple[int, ...] | None
     cdef object seen            # the types and sizes that it is for
 
     cdef int bind(self, list values) except -1

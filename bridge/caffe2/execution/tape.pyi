@@ -5,10 +5,13 @@ from typing import Any
 
 from typing_extensions import disjoint_base
 
+MOST_SIZES: int
+
 @disjoint_base
 class Slot:
-    index: int
     def __init__(self, index: int) -> None: ...
+    @property
+    def index(self) -> int: ...
 
 @disjoint_base
 class Memory: ...
@@ -30,5 +33,6 @@ class Call:
 
 @disjoint_base
 class Tape:
-    results: tuple[int, ...] | None
     def __init__(self, calls: list[Call], slots: int, results: tuple[int, ...] | None) -> None: ...
+    @property
+    def results(self) -> tuple[int, ...] | None: ...

@@ -19,20 +19,22 @@ from bridge.dlpack.abi cimport DLTensor
 from bridge.exchange.torch_api cimport torch_type
 from bridge.exchange.torch_description cimport described
 
+# For how many types and sizes of inputs an operator, a module or a part of a compiled net keeps a
+# tape or code: as many as torch.compile compiles a function for.
+# pyi: MOST_SIZES: int
+MOST_SIZES = 8
+
 cdef extern from "Python.h":
     object PyObject_Call(object function, object arguments, PyObject* keywords)
 
 
-# pyi: @disjoint_base
 cdef class Slot:
     """Stands for a tensor in the arguments of a recorded call."""
 
-    # pyi: index: int
     def __init__(self, int index) -> None:
         self.index = index
 
 
-# pyi: @disjoint_base
 cdef class Memory:
     """The address of the elements of a torch tensor, and their number; see `take_memory`."""
 
@@ -64,7 +66,6 @@ def take_memory(kernel: Callable[..., Any]) -> None:
     _kernels.add(kernel)
 
 
-# pyi: @disjoint_base
 cdef class Call:
     """A recorded call of a torch function.
 
@@ -142,14 +143,12 @@ cdef class Call:
         return 0
 
 
-# pyi: @disjoint_base
 cdef class Tape:
     """Recorded calls; see the module.
 
     calls: a list of Call, in order. slots: the number of slots. results: the slots of the results.
     """
 
-    # pyi: results: tuple[int, ...] | None
     def __init__(
         self, list calls not None: list[Call], int slots, tuple results: tuple[int, ...] | None
     ) -> None:

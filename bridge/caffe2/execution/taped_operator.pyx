@@ -15,13 +15,13 @@ from bridge.c10.tensor_impl cimport (
     storage_flags,
 )
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
-from bridge.caffe2.execution.blob_tape cimport BlobTape, Layout, Operand, put_result
+from bridge.caffe2.blobs.replace cimport put_result
+from bridge.caffe2.execution.blob_tape cimport BlobTape, Layout, Operand
 from bridge.caffe2.execution.operator_core cimport OperatorCore
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.torch_import cimport import_torch
 
-# pyi: @disjoint_base
 cdef class Seen:
     """The types and sizes of the inputs and outputs of a run."""
 
@@ -54,7 +54,6 @@ cdef Seen seen_in(list inputs, list outputs):
     return seen
 
 
-# pyi: @disjoint_base
 cdef class TapedOperator(OperatorCore):
     """An operator that plays a tape as long as it fits the blobs."""
 

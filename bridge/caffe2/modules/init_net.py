@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.names import listed
-from bridge.caffe2.execution.nets import run_net_once
+from bridge.caffe2.execution.runnable_net import run_net_once
 from bridge.caffe2.modules.absent_gpus import without_absent_gpus
 
 TYPE_CHECKING = False

@@ -16,7 +16,7 @@ from libc.string cimport memcmp, memset
 
 from bridge.c10.python_api cimport FREE_THREADED, claim, let_go, owned
 from bridge.caffe2.execution.tape cimport Call, Tape
-from bridge.caffe2.execution.torch_state cimport is_neutral, is_observed_now
+from bridge.exchange.torch_settings cimport is_neutral, is_observed
 from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DLTensor
 from bridge.exchange.torch_api cimport address_of, is_plain, torch_c, untyped_storage
 from bridge.exchange.torch_description cimport described
@@ -58,7 +58,7 @@ def signature_of(list operands not None) -> bytes | None:
     cdef Description* descriptions
     cdef void* data
     cdef Py_ssize_t i
-    if not _is_ready() or is_observed_now() or not is_neutral():
+    if not _is_ready() or is_observed() or not is_neutral():
         return None
     with_grad = _is_grad_enabled()
     found = PyBytes_FromStringAndSize(NULL, len(operands) * sizeof(Description))
@@ -125,7 +125,6 @@ cdef class _Output:
     cdef object nbytes
 
 
-# pyi: @disjoint_base
 cdef class ModuleTape:
     """A tape on operands of some types and sizes.
 
@@ -169,7 +168,7 @@ cdef class ModuleTape:
         That is, the operands do not fit the signature, torch has to see what is called, or another
         thread is in a call.
         """
-        if len(operands) != self.count or is_observed_now() or not is_neutral() \
+        if len(operands) != self.count or is_observed() or not is_neutral() \
                 or not claim(&self.is_busy):
             return None
         try:

@@ -28,9 +28,9 @@ from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.base.names import listed
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.execution.blob_table import BlobTable, find_blob
+from bridge.caffe2.blobs.torch_io import operand
+from bridge.caffe2.execution.blob_table import BlobTable, find_blob, missing_from
 from bridge.caffe2.execution.net_function import NetFunction, Step, last_uses, names_of
-from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.modules.absent_gpus import without_absent_gpus
 from bridge.caffe2.modules.init_net import run_init_net
 from bridge.caffe2.modules.loading import net_message
@@ -110,13 +110,7 @@ def module_on(
     function = NetFunction(message, _CALLER)
     given = None if inputs is None else _names(inputs, "inputs")
     if given is None:
-        external = [name for name in message.external_input if find_blob(table, name) is None]
-        unlisted = [
-            name
-            for name in function.reads
-            if name not in external and find_blob(table, name) is None
-        ]
-        given = external + unlisted
+        given = missing_from(table, dict.fromkeys((*message.external_input, *function.reads)))
     wanted = list(message.external_output) if outputs is None else _names(outputs, "outputs")
     if not wanted:
         wanted = _leaves(function)

@@ -16,6 +16,7 @@ import torch
 
 from bridge.caffe2.execution.net_function import Step, names_of
 from bridge.caffe2.execution.recorder import compile_calls, record
+from bridge.caffe2.execution.tape import MOST_SIZES
 from bridge.caffe2.modules.module_tape import ModuleTape, signature_of
 
 TYPE_CHECKING = False
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     # Computes the step of a number out of the values of blobs, on a device; the dict has arguments
     # of its function besides its own.
     Compute = Callable[[int, dict[str, Any], Any, dict[str, Any]], None]
-
-_MOST_TAPES = 4  # each has the memory of its inner results
 
 
 def parts_of(steps: Sequence[Step]) -> list[tuple[range, bool]]:
@@ -132,7 +131,7 @@ class TapedSteps:
         if signature not in tapes:
             learned: list[Layouts] = []
             results = self._functions(dict(values), device, compute, learned)
-            if len(tapes) >= _MOST_TAPES:
+            if len(tapes) >= MOST_SIZES:
                 del tapes[next(iter(tapes))]
             tapes[signature] = learned
             return results

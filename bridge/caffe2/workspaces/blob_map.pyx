@@ -15,7 +15,6 @@ from bridge.caffe2.execution.blob_table import find_blob, visible_names
 from bridge.caffe2.workspaces.named_blobs import find_named
 
 
-# pyi: @disjoint_base
 cdef class BlobMap:
     """The blobs that a workspace sees by name: a live view, for reading, in the order of names.
 

@@ -13,7 +13,6 @@ cimport cython
 from bridge.c10.python_api cimport make_immortal
 
 
-# pyi: @disjoint_base
 cdef class Current:
     """The process-wide state of workspaces; `current` is the only instance.
 
@@ -30,8 +29,6 @@ cdef class Current:
     # pyi: def blobs(self) -> dict[str, Blob]: ...
     # pyi: @property
     # pyi: def ready(self) -> dict[DefinitionCore, OperatorCore]: ...
-    # pyi: @property
-    # pyi: def name(self) -> str: ...
     # pyi: @property
     # pyi: def lock(self) -> threading.RLock: ...
     def __cinit__(self):
@@ -72,7 +69,6 @@ current = _current
 make_immortal(current)
 
 
-# pyi: @disjoint_base
 cdef class Outside:
     """Remembers the current workspace, and goes back to it: the base of `WorkspaceGuard`'s result.
 

@@ -27,9 +27,8 @@ from bridge.caffe2.base.created_nets import find_created_by
 from bridge.caffe2.base.errors import ReturnedFalseError, wrap_error
 from bridge.caffe2.base.messages import as_message, kind_of, message_in
 from bridge.caffe2.base.names import listed, name_of
-from bridge.caffe2.execution.blob_table import find_blob, find_or_create, remove_unused
-from bridge.caffe2.execution.nets import create_net, run_net_once
-from bridge.caffe2.execution.runnable_net import RunnableNet
+from bridge.caffe2.execution.blob_table import find_or_create, missing_from, remove_unused
+from bridge.caffe2.execution.runnable_net import RunnableNet, create_net, run_net_once
 from bridge.caffe2.execution.running import count_of
 from bridge.caffe2.workspaces.current import current
 
@@ -55,7 +54,7 @@ def CreateNet(net: Any, overwrite: bool = False, input_blobs: Iterable[Any] | No
         if isinstance(cause, EnforceNotMet):
             raise
         raise wrap_error("input_blobs is not a sequence of names", caller, cause) from cause
-    new = [name for name in names if find_blob(workspace, name) is None]
+    new = missing_from(workspace, names)
     try:
         for name in new:
             find_or_create(workspace, name)

@@ -35,7 +35,8 @@ def RunOperatorMultiple(operator: Any, num_runs: int) -> bool:
     caller = "RunOperatorMultiple"
     definition = definition_of(operator, caller)
     times = count_of(num_runs, "num_runs", caller)
-    return run_operator(current.workspace, definition, times, caller)
+    run_operator(current.workspace, definition, caller, times)
+    return True
 
 
 def RunOperatorsOnce(operators: Iterable[Any]) -> bool:
@@ -49,5 +50,5 @@ def RunOperatorsOnce(operators: Iterable[Any]) -> bool:
     except TypeError as cause:
         raise wrap_error("RunOperatorsOnce takes a sequence of operators", caller, cause) from cause
     for operator in every:
-        run_operator(current.workspace, definition_of(operator, caller), 1, caller)
+        run_operator(current.workspace, definition_of(operator, caller), caller)
     return True

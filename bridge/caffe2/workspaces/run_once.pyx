@@ -8,9 +8,8 @@ if its blobs are small, until one of the workspace's blobs is removed; so its pr
 """
 
 from bridge.c10.python_api cimport claim, find_in, let_go
-from bridge.caffe2.execution.instantiate cimport instantiate
 from bridge.caffe2.execution.operator_core cimport DefinitionCore, OperatorCore, run
-from bridge.caffe2.execution.torch_state cimport is_neutral
+from bridge.exchange.torch_settings cimport is_neutral
 from bridge.caffe2.workspaces.current cimport (
     Current,
     blobs_of,
@@ -20,11 +19,10 @@ from bridge.caffe2.workspaces.current cimport (
 )
 
 from bridge.caffe2.base.messages import caffe2_pb2
-from bridge.caffe2.execution.blob_table import remove_unused
 from bridge.caffe2.execution.definition import definition_of
 from bridge.caffe2.execution.definition import definitions as _by_bytes
 from bridge.caffe2.execution.operator import failure
-from bridge.caffe2.execution.registry import registry as _operators
+from bridge.caffe2.definitions.operator_types import registry as _operators
 from bridge.caffe2.execution.running import run_operator
 from bridge.caffe2.workspaces.current import current as _instance
 
@@ -85,37 +83,15 @@ def RunOperatorOnce(operator: Any) -> bool:
         kept = <OperatorCore>find_ready(_current, definition)
         if kept is not None and _run_again(definition, kept, blobs_of(_current)):
             return True
-        workspace = workspace_of(_current)
-        if _run_known(definition, workspace, workspace._blobs):
-            return True
-    return run_operator(workspace_of(_current), definition, 1, "RunOperatorOnce")
-
-
-cdef bint _run_known(DefinitionCore definition, object workspace, dict blobs) except -1:
-    """Instantiate an operator whose class is known, and run it.
-
-    Return False, with nothing done, if an input is missing: `run_operator` then raises the error,
-    or finds it in a parent.
-    """
-    cdef OperatorCore operator
-    cdef list new = []
+    workspace = workspace_of(_current)
+    kept = <OperatorCore?>run_operator(workspace, definition, "RunOperatorOnce")
     try:
-        operator = instantiate(definition, workspace, blobs, new)
-        if operator is None:
-            return False
-        run(operator)
-    except BaseException as cause:
-        remove_unused(blobs, new)
-        if isinstance(cause, Exception):
-            raise failure(definition, cause, "RunOperatorOnce") from cause
-        raise
-    try:
-        if operator.is_repeatable():
+        if kept.is_repeatable():
             ready = <dict>workspace._ready
             if len(ready) >= MOST_READY:
                 ready.clear()
-            operator._workspace = None      # which would keep itself alive
-            ready[definition] = operator
+            kept._workspace = None      # which would keep itself alive
+            ready[definition] = kept
     except MemoryError:
         pass        # it has run, and is kept only to run faster again
     return True

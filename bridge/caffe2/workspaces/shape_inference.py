@@ -283,7 +283,7 @@ def _run(
     try:
         for name, array in values.items():
             workspace.feed_blob(name, array)
-        run_operator(workspace, definition, 1, _CALLER)
+        run_operator(workspace, definition, _CALLER)
     except EnforceNotMet:
         return None
     outputs: dict[str, Known] = {}

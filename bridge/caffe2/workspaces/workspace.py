@@ -130,7 +130,7 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
 
         Raises EnforceNotMet as `CreateNet`.
         """
-        from bridge.caffe2.execution.nets import create_net
+        from bridge.caffe2.execution.runnable_net import create_net
 
         caller = "Workspace.create_net"
         return create_net(self, as_message(net, "NetDef", caller), overwrite, caller)
@@ -145,13 +145,13 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
         message = message_in(obj)
         kind = kind_of(message)
         if kind == "OperatorDef":
-            run_operator(self, definition_of(message, caller), 1, caller)
+            run_operator(self, definition_of(message, caller), caller)
         elif kind == "NetDef":
-            from bridge.caffe2.execution.nets import run_net_once
+            from bridge.caffe2.execution.runnable_net import run_net_once
 
             run_net_once(self, as_message(message, kind, caller), caller)
         elif kind in ("PlanDef", "ExecutionStep"):
-            from bridge.caffe2.execution.plans import plan_of, run_plan
+            from bridge.caffe2.workspaces.plan_runs import plan_of, run_plan
 
             run_plan(self, plan_of(obj, caller), caller)
         else:

@@ -5,6 +5,6 @@
 - data_types, messages: caffe2/definitions/test_arguments
 - debugging, message_text: conformance/test_workspace_replay
 - device_option: caffe2/workspaces/test_feed_fetch_devices
-- hardware: caffe2/execution/test_engines
+- hardware: caffe2/definitions/test_engines
 - names: caffe2/workspaces/test_named_blobs
 """

@@ -108,7 +108,7 @@ def test_operators_that_torch_cannot_compile_run_as_they_are(
 
 
 def test_sizes_beyond_the_most_run_by_operators(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bridge.caffe2.execution.compiled._MOST_SIZES", 1)
+    monkeypatch.setattr("bridge.caffe2.execution.compiled.MOST_SIZES", 1)
     workspace_of_two = [both(rows, "y") for rows in (2, 3, 2, 3)]
     for expected, actual in workspace_of_two:
         np.testing.assert_allclose(actual["y"], expected["y"], rtol=1e-5, atol=1e-6)
@@ -123,7 +123,7 @@ def test_dropout_in_test_mode_is_a_part_of_a_segment() -> None:
     net.Dropout("y", ["y", "mask"], is_test=1)
     net.Relu("y", "z")
     workspace.CreateNet(net)
-    run = workspace.Workspace.current.nets["compiled"]._compiled
+    run = workspace.Workspace.current.nets["compiled"]._run_by
     assert len(run._parts) == 1
     workspace.RunNet("compiled")
     expected = np.maximum(workspace.FetchBlob("y"), 0)

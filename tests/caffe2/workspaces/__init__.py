@@ -7,7 +7,7 @@
 - checkpoint: caffe2/files/test_minidb, caffe2/files/test_lmdb
 - meta_inference: test_shape_inference
 - name_text: test_named_blobs
-- random_inputs: caffe2/execution/test_engines
+- random_inputs: caffe2/definitions/test_engines
 - record_blobs: caffe2/schema/test_columns
 - shape_rules: test_shape_inference
 """

@@ -20,7 +20,7 @@ from torch import Tensor, dtype
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.tape import take_memory
-from bridge.caffe2.execution.torch_state import is_observed
+from bridge.exchange.torch_settings import is_observed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ import torch
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.caffe2.blobs.torch_io import adopt, operand
 from bridge.caffe2.execution.operator import Operator
-from bridge.caffe2.execution.torch_io import adopt, operand
 from bridge.caffe2.operators.base.checks import INTS
 from bridge.caffe2.tensor.tensor import Tensor
 

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.blob_table import BlobTable, find_or_create
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.control.scopes import Scope, WorkspaceStack

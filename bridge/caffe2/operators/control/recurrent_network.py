@@ -12,9 +12,9 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.blob_table import find_blob, find_or_create
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator

@@ -17,13 +17,12 @@ from torch import Tensor
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.blob_table import BlobTable, find_or_create
 from bridge.caffe2.execution.definition import Definition
-from bridge.caffe2.execution.instantiate import instantiate_in
 from bridge.caffe2.execution.operator import failure
 from bridge.caffe2.execution.operator_core import run_all
-from bridge.caffe2.execution.registry import class_for
-from bridge.caffe2.execution.torch_io import operand
+from bridge.caffe2.execution.registry import class_for, create_operator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -242,7 +241,7 @@ class _Step:
         part: list[Operator] = []
         for position, definition in enumerate(net._definitions):
             try:
-                part.append(instantiate_in(definition, table, []))
+                part.append(create_operator(definition, table, net._caller))
             except Exception as cause:
                 raise net.failure(position, cause) from cause
             written = [one for one in self._links if one.link.internal in definition.outputs]

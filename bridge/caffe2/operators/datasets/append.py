@@ -7,8 +7,8 @@ Follows caffe2/operators/dataset_ops.cc, PyTorch 1.8.1.
 from __future__ import annotations
 
 from bridge.caffe2.blobs.objects import Mutex
+from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.datasets.columns import Column, column_of
 from bridge.caffe2.operators.datasets.cursor_operators import OfColumns

@@ -10,8 +10,8 @@ import torch
 
 from bridge import c10
 from bridge.caffe2.base.data_types import ELEMENT_TYPES, NUMBERS
+from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.distributed.collectives import CollectiveOperator, as_bytes
 from bridge.caffe2.operators.distributed.common_worlds import DEVICES, CommonWorld

@@ -17,11 +17,11 @@ from torch import Tensor
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
+from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.definitions.operator_types import classes_of
 from bridge.caffe2.definitions.schemas import declare_schema
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.checks import require, single
 from bridge.caffe2.operators.quantized.dnnlowp_arithmetic import (
     PackedWeights,

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
+from bridge.caffe2.blobs.torch_io import adopt, operand
 from bridge.caffe2.execution.declaration import Arguments
-from bridge.caffe2.execution.torch_io import adopt, operand
 from bridge.caffe2.operators.base.checks import require, single
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.quantized import int8_kernels

@@ -18,7 +18,6 @@ cdef inline float odds_of(dict odds, tuple prefix) except? -1:
     return 0 if found is None else <float>found
 
 
-# pyi: @disjoint_base
 cdef class Search:
     """The prefixes of one sequence with their odds of ending in a blank (label 0), or a label.
 
@@ -26,13 +25,12 @@ cdef class Search:
     most that are ignored, unless all are.
     """
 
-    # pyi: ranked: list[tuple[int, ...]]
     cdef Py_ssize_t width
     cdef float threshold
     cdef dict blank
     cdef dict label
     cdef list beam
-    cdef readonly list ranked
+    cdef readonly list ranked  # pyi: list[tuple[int, ...]]
 
     def __init__(self, Py_ssize_t width, float threshold) -> None:
         self.width = width

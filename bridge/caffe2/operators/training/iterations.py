@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.caffe2.blobs.objects import Mutex
+from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.objects.stat_registry import Stat

@@ -2,10 +2,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """caffe2.Tensors as operands of torch, and torch's results as caffe2.Tensors, without copying."""
 
+
 from bridge.c10.storage cimport UNVERIFIED, set_flags
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
-from bridge.caffe2.blobs.replace cimport become
-from bridge.caffe2.execution.blob_tape cimport put_result
+from bridge.caffe2.blobs.replace cimport become, put_result
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.exchange.torch_export cimport torch_operand
 from bridge.exchange.torch_import cimport import_torch

@@ -34,7 +34,6 @@ from bridge.dlpack.abi cimport DL_CPU
 cdef int64_t _backups_so_far = 0
 
 
-# pyi: @disjoint_base
 @cython.freelist(8)
 cdef class OutputBackup:
     """The value of a blob, with its metadata, before an operator used it as an output."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.caffe2 import workspace
-from bridge.caffe2.execution.op_schema import OpSchema
+from bridge.caffe2.definitions.op_schema import OpSchema
 
 
 def test_counts_and_places_are_those_of_caffe2() -> None:

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.device_option import device_kind
-from bridge.caffe2.definitions.operator_types import is_registered
-from bridge.caffe2.execution.registry import preferred, registry
+from bridge.caffe2.definitions.operator_types import is_registered, preferred, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-# Written by tools/make_stubs.py; do not edit.
-
-class Visitor: ...
