@@ -50,6 +50,8 @@ from bridge.caffe2.files.handles import (
     create_db,
     registered_dbs,
 )
+from bridge.caffe2.legacy.onnx_export import export_to_onnx, support_onnx_export
+from bridge.caffe2.legacy.onnx_import import Caffe2Backend
 from bridge.caffe2.workspaces.background import BackgroundPlan
 from bridge.caffe2.workspaces.background import RunPlanInBackground as run_plan_in_background
 from bridge.caffe2.workspaces.benchmark import BenchmarkNet as benchmark_net
@@ -101,6 +103,7 @@ __all__ = [
     "DB",
     "BackgroundPlan",
     "Blob",
+    "Caffe2Backend",
     "Cursor",
     "DummyName",
     "Mode",
@@ -127,6 +130,7 @@ __all__ = [
     "delete_net",
     "deserialize_blob",
     "feed_blob",
+    "export_to_onnx",
     "fetch_blob",
     "get_blob_numa_node",
     "get_blob_size_bytes",
@@ -170,6 +174,7 @@ __all__ = [
     "set_global_engine_pref",
     "set_op_engine_pref",
     "set_per_op_engine_pref",
+    "support_onnx_export",
     "switch_workspace",
     "transform_exists",
     "transform_fuseConvBN",

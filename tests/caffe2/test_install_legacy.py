@@ -86,6 +86,25 @@ assert {{name for name in vars(np) if name not in before}} <= set(np.__all__) | 
 """)
 
 
+def test_onnx_has_the_modules_that_it_had_for_these_modules_only(old: Path) -> None:
+    pytest.importorskip("onnx")
+    check(f"""
+from bridge import caffe2
+caffe2.install(legacy={str(old)!r})
+import numpy as np
+from caffe2.python.onnx import types
+assert types.number == 7 and types.names == (True, np.dtype("int64"), "optimize")
+assert callable(types.polish)
+import onnx
+assert not hasattr(onnx, "optimizer") and not hasattr(onnx.utils, "polish_model")
+try:
+    import caffe2.python.onnx.needs
+except ModuleNotFoundError as error:
+    assert "onnx.a_module_of_the_past, which the installed onnx does not have" in str(error), error
+    assert "pip install" not in str(error)
+""")
+
+
 def test_python_2_compatibility_libraries_have_stand_ins(old: Path) -> None:
     check(f"""
 import sys
@@ -265,3 +284,57 @@ def test_tests_of_the_real_caffe2_pass(module: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "OK" in done.stderr
+
+
+@pytest.mark.skipif(not REAL, reason="CAFFE2_LEGACY does not name an old PyTorch")
+def test_the_real_onnx_frontend_and_backend_run(tmp_path: Path) -> None:
+    """A net to ONNX and back, and a model of torch.onnx that Caffe2 runs."""
+    pytest.importorskip("onnx")
+    check(f"""
+import warnings
+warnings.simplefilter("ignore")
+import bridge.caffe2
+bridge.caffe2.install(legacy={REAL!r}, force=True)
+import numpy as np, onnx, torch
+from caffe2.python import brew, core, model_helper, workspace
+from caffe2.python.onnx import backend, frontend
+
+model = model_helper.ModelHelper("net")
+y = brew.conv(model, "data", "conv", 3, 4, kernel=3, pad=1)
+y = brew.max_pool(model, brew.relu(model, y, y), "pool", kernel=2, stride=2)
+brew.softmax(model, brew.fc(model, y, "fc", 4 * 4 * 4, 5), "probabilities")
+workspace.RunNetOnce(model.param_init_net)
+x = np.random.rand(2, 3, 8, 8).astype(np.float32)
+workspace.FeedBlob("data", x)
+workspace.RunNetOnce(model.net)
+net = model.net.Proto()
+net.external_output.append("probabilities")
+weights = core.Net("weights")
+for name in map(str, model.params):
+    value = workspace.FetchBlob(name)
+    weights.GivenTensorFill([], name, values=value, shape=value.shape)
+written = frontend.caffe2_net_to_onnx_model(
+    net, weights.Proto(), {{"data": (onnx.TensorProto.FLOAT, x.shape)}}
+)
+assert [one.op_type for one in written.graph.node][0] == "Conv"
+from onnx.reference import ReferenceEvaluator
+expected = workspace.FetchBlob("probabilities")
+(theirs,) = ReferenceEvaluator(written).run(None, {{"data": x, **{{}}}})
+np.testing.assert_allclose(theirs, expected, rtol=1e-4, atol=1e-6)
+np.testing.assert_allclose(backend.run_model(written, [x])[0], expected, rtol=1e-5)
+
+layers = torch.nn.Sequential(
+    torch.nn.Conv2d(3, 6, 3, stride=2, padding=1), torch.nn.BatchNorm2d(6), torch.nn.PReLU(6),
+    torch.nn.MaxPool2d(2, ceil_mode=True), torch.nn.Flatten(), torch.nn.Linear(24, 5),
+    torch.nn.LogSoftmax(1),
+).eval()
+data = torch.from_numpy(x)
+path = {str(tmp_path / "model.onnx")!r}
+torch.onnx.export(layers, (data,), path, dynamo=True, verbose=False)
+prepared = backend.prepare(onnx.load(path))
+np.testing.assert_allclose(prepared.run(x)[0], layers(data).detach().numpy(), rtol=1e-4, atol=1e-5)
+assert "Conv" in [one.type for one in prepared.predict_net.op]
+node = onnx.helper.make_node("Gemm", ["a", "b", "c"], ["y"], transB=1)
+a, b, c = (np.random.rand(*one).astype(np.float32) for one in ((2, 3), (4, 3), (4,)))
+np.testing.assert_allclose(backend.run_node(node, [a, b, c]).y, a @ b.T + c, rtol=1e-5)
+""")

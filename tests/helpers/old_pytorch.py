@@ -62,6 +62,15 @@ FILES = {
     "caffe2/python/no_init/inner.py": "value = 3\n",
     "caffe2/python/raises.py": "def fail():\n    raise ValueError('from the old one')\n",
     "caffe2/python/needs.py": "import a_library_that_nobody_has\n",
+    "caffe2/python/onnx/__init__.py": "",
+    "caffe2/python/onnx/types.py": (
+        "import onnx\nimport onnx.optimizer\nimport onnx.utils\nfrom onnx import mapping\n"
+        "import numpy as np\nfrom onnx.mapping import TENSOR_TYPE_TO_NP_TYPE as types\n"
+        "number = onnx.mapping.NP_TYPE_TO_TENSOR_TYPE[np.dtype('int64')]\n"
+        "names = mapping is onnx.mapping, types[7], onnx.optimizer.optimize.__name__\n"
+        "polish = onnx.utils.polish_model\n"
+    ),
+    "caffe2/python/onnx/needs.py": "import onnx.a_module_of_the_past\n",
     "caffe2/python/needs_caffe2.py": "from caffe2.python import fb\n",
     "caffe2/python/numbers.py": (
         "import numpy as np\nfrom numpy import float as f\nimport numpy.testing as npt\n"

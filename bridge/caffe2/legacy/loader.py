@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import builtins
 from importlib.abc import InspectLoader
+from importlib.util import find_spec
 
 from bridge.caffe2.legacy.messages import define_messages, serialized_file
+from bridge.caffe2.legacy.onnx_node import filling
 from bridge.caffe2.legacy.source_code import ASSIGN, ITEM, assign, compiled, item
 from bridge.caffe2.legacy.stand_ins import stand_in
 from bridge.caffe2.legacy.views import old_view
@@ -52,6 +54,9 @@ class Loader(InspectLoader):
             return
         vars(module)["__builtins__"] = _BUILTINS
         exec(compiled(source, self.get_filename(module.__name__)), vars(module))
+        if module.__name__ == "caffe2.python.onnx.backend":
+            # protobuf 7 refuses bools in lists of integers
+            vars(module)["Caffe2Backend"]._create_tensor_filling_op = staticmethod(filling)
 
 
 def _import(
@@ -73,10 +78,11 @@ def _import(
         if top in ("", "caffe2") or error.name != name:
             raise
         library = "protobuf" if top == "google" else top
+        state = f"is not installed: pip install {library}"
+        if error.name != top and find_spec(top) is not None and library == top:
+            state = f"the installed {top} does not have: it is a module of the past"
         raise ModuleNotFoundError(
-            f"{user}, of the old PyTorch, needs {error.name}, which is not installed: pip install "
-            f"{library}",
-            name=error.name,
+            f"{user}, of the old PyTorch, needs {error.name}, which {state}", name=error.name
         ) from error
     return old_view(found)
 

@@ -7,7 +7,11 @@ Only names that Caffe2's modules have used, and only where the libraries are not
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
 from types import ModuleType
+
+from bridge.caffe2.legacy import onnx_models
+from bridge.caffe2.legacy.views import old_view
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,6 +140,10 @@ _MOVED = {
 }
 
 
+# Modules that onnx had.
+_OF_ONNX = {"onnx.mapping": onnx_models.mapping, "onnx.optimizer": onnx_models.optimizer}
+
+
 class _StandIn(ModuleType):
     """A module with the names of one of the libraries."""
 
@@ -158,6 +166,8 @@ _made: dict[str, ModuleType] = {}
 
 def _module(name: str) -> ModuleType | None:
     """Return the stand-in for a module, None if there is none."""
+    if name in _OF_ONNX:
+        return _OF_ONNX[name]
     if name in _MOVED and not _MOVED[name].startswith("io."):
         return importlib.import_module(_MOVED[name])
     if name not in _NAMES:
@@ -170,7 +180,11 @@ def _module(name: str) -> ModuleType | None:
 
 def stand_in(name: str, names: Sequence[str] | None) -> ModuleType | None:
     """Return the module that ``from name import names`` or ``import name`` reads, or None."""
-    found = _module(name)
+    found, top = _module(name), name.partition(".")[0]
+    if name in _OF_ONNX:
+        if find_spec(top) is None:
+            return None
+        return found if names else old_view(importlib.import_module(top))
     if found is None or names:
         return found
-    return _module(name.partition(".")[0])
+    return _module(top)

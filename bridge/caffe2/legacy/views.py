@@ -7,6 +7,8 @@ from collections import namedtuple
 from collections.abc import Generator
 from types import ModuleType
 
+from bridge.caffe2.legacy import onnx_models
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -105,6 +107,8 @@ def _getargspec(func: Any) -> _ArgSpec:
 
 
 _VIEWS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
+    "onnx": ({"mapping": onnx_models.mapping, "optimizer": onnx_models.optimizer}, {}),
+    "onnx.utils": ({"polish_model": onnx_models.polish_model}, {}),
     "inspect": ({"getargspec": _getargspec}, {}),
     "scipy": ({}, {}),
     "scipy.interpolate": ({"interp2d": _interp2d}, {}),
