@@ -11,7 +11,7 @@ from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.python_api cimport make_immortal, pointer, set_pointer
 from bridge.c10.reports cimport is_observed, outermost, run_observed, unlikely
 from bridge.exchange.import_tensor cimport import_tensor, tristate
-from bridge.exchange.numpy cimport numpy_type
+from bridge.exchange.numpy cimport import_array, numpy_type
 from bridge.exchange.torch_api cimport torch_type
 from bridge.exchange.torch_import cimport import_torch
 from bridge.single cimport BUILT_IN, exporter_of, numpy_of, torch_of, wrapper_of
@@ -91,8 +91,11 @@ def from_dlpack(
     """
     if unlikely(is_observed()) and outermost():
         return _watched_from_dlpack(x, device, copy)
-    if device is None and copy is None and Py_TYPE(x) == torch_type():
-        return wrap(import_torch(x, None))     # as import_tensor, one call less
+    if device is None and copy is None:        # as import_tensor, one call less
+        if Py_TYPE(x) == torch_type():
+            return wrap(import_torch(x, None))
+        if Py_TYPE(x) == numpy_type():
+            return wrap(import_array(x, None))
     return wrap(import_tensor(x, device, copy))
 
 

@@ -3,7 +3,7 @@ from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport TensorImpl, storage_flags
 from bridge.exchange.conversion cimport export_source, remaining_copy
 from bridge.exchange.numpy cimport export_array, numpy_array_type, numpy_loaded
-from bridge.exchange.torch_api cimport is_torch_tensor
+from bridge.exchange.torch_api cimport is_tensor, is_torch_tensor, torch_type
 from bridge.exchange.torch_export cimport export_torch, export_torch_once
 from bridge.exchange.torch_import cimport clone_torch
 from bridge.wrapper cimport Wrapper
@@ -14,7 +14,7 @@ from bridge.wrapper cimport Wrapper
 cdef inline object torch_of(object x, object copy, bint writable, bint readonly):
     """Return a torch.Tensor of the memory of `x`; see bridge.to_torch."""
     cdef TensorImpl impl
-    if is_torch_tensor(x):
+    if is_tensor(x) or (torch_type() == NULL and is_torch_tensor(x)):
         return clone_torch(x) if copy is True else x
     impl = export_source(x, copy)
     if copy is True:

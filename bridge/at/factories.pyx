@@ -129,6 +129,8 @@ cdef tuple _split(tuple args, str caller):
     cdef Py_ssize_t n = len(args)
     if n == 0:
         raise EnforceTypeError(f"{caller} requires sizes.", caller)
+    if n == 1 and type(args[0]) is tuple:
+        return args[0], None
     if not isinstance(args[0], int) and not hasattr(args[0], "__index__") \
             or hasattr(args[0], "__len__"):
         if n > 2:
@@ -157,11 +159,10 @@ def sizes_of(sizes: Dims | int, caller: str) -> list[int]:
 cdef TensorImpl _empty(tuple args, object dtype, object device, bint pinned, str caller):
     cdef Dims dims
     cdef _Where where
-    if len(args) == 1 and dtype is None and device is None and not pinned \
-            and type(args[0]) is tuple:
-        dims = parse_dims(args[0], caller)
-        return allocated(dims.data, dims.n, float32_type, DL_CPU, 0, caller)
     sizes, options = _split(args, caller)
+    if options is None and dtype is None and device is None and not pinned:
+        dims = parse_dims(sizes, caller)
+        return allocated(dims.data, dims.n, float32_type, DL_CPU, 0, caller)
     where = _where(options, dtype, device, pinned, None)
     dims = parse_dims(sizes, caller)
     return allocated(

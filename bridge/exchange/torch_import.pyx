@@ -38,6 +38,7 @@ from bridge.dlpack.abi cimport DL_BOOL, DL_COMPLEX, DL_INT, DL_UINT, DLDataType,
 from bridge.exchange.dlpack_import cimport adopt
 from bridge.exchange.torch_api cimport has_tangent, load_torch, torch, torch_c
 from bridge.exchange.torch_description cimport described
+from bridge.exchange.torch_layout cimport reads_plain
 from bridge.exchange.torch_storage cimport check_borrowed, lead_of_lent, retain_borrowed
 
 from bridge.c10.reports import ASKED as _ASKED
@@ -94,12 +95,14 @@ cdef TensorImpl import_torch(object tensor, object copy):
     cdef PyObject* t = <PyObject*>tensor
     cdef PyObject* last
     cdef int64_t low, high
+    cdef bint plain
     if torch_c.dlpack == NULL:
         if torch_c.is_neg == NULL or (_kept := described(tensor, &now)) is None:
             return import_any_torch(tensor, copy)   # says why
     elif torch_c.dlpack.dltensor_from_py_object_no_sync(t, &now) != 0:
         _refuse(tensor, take_pending())
-    if _is_true(torch_c.is_neg(t, NULL)):
+    plain = reads_plain(tensor)
+    if not plain and _is_true(torch_c.is_neg(t, NULL)):
         return import_any_torch(tensor, copy)
     if now.dtype.code != DL_INT and now.dtype.code != DL_UINT \
             and now.dtype.code != DL_BOOL:
@@ -108,7 +111,7 @@ cdef TensorImpl import_torch(object tensor, object copy):
         if PyDict_GetItemWithError(_forward_mode, _LEVEL) != <PyObject*>_NO_LEVEL \
                 and has_tangent(tensor):
             _refuse_tangent()
-        if now.dtype.code == DL_COMPLEX and _is_true(torch_c.is_conj(t, NULL)):
+        if not plain and now.dtype.code == DL_COMPLEX and _is_true(torch_c.is_conj(t, NULL)):
             return import_any_torch(tensor, copy)
     elif now.dtype.bits <= 8 and now.dtype.code != DL_BOOL \
             and tensor.dtype is not torch.uint8 and tensor.dtype is not torch.int8:

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint16_t, uint64_t
+
+from bridge.c10.python_api cimport Py_TYPE
+from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.type_meta cimport TypeMeta
+from bridge.exchange.torch_api cimport torch_type
+
+cdef enum:
+    MOST_DIMS = 5           # whose sizes torch keeps in the TensorImpl
+    TYPES = 128
+
+# Where torch has the fields of a tensor, in bytes; see torch_layout.pyx.
+cdef struct Places:
+    bint known                  # False: nothing is read
+    Py_ssize_t impl             # in the Python object: the address of its TensorImpl
+    Py_ssize_t storage          # in that: the address of its StorageImpl,
+    Py_ssize_t ndim
+    Py_ssize_t sizes
+    Py_ssize_t strides
+    Py_ssize_t offset           # in elements
+    Py_ssize_t dtype            # a number of torch's
+    Py_ssize_t keys             # its dispatch keys
+    Py_ssize_t data             # in the StorageImpl: the address of the memory
+    uint64_t plain              # the dispatch keys of a plain tensor of the CPU
+    PyObject* types[TYPES]      # the TypeMeta of a number of torch's; they live for ever
+
+cdef Places places
+
+
+cdef inline int64_t word_at(const char* place) noexcept:
+    return (<const int64_t*>place)[0]
+
+
+cdef inline char* _impl_of(object tensor) noexcept:
+    return (<char**>(<char*><PyObject*>tensor + places.impl))[0]
+
+
+cdef inline bint _has_type(const char* now, TypeMeta dtype) noexcept:
+    cdef uint16_t number = (<const uint16_t*>(now + places.dtype))[0]
+    return number < TYPES and places.types[number] == <PyObject*>dtype
+
+
+cdef inline bint reads_plain(object tensor) noexcept:
+    """Return whether this is a plain torch.Tensor of the CPU; False: torch must be asked."""
+    return places.known and Py_TYPE(tensor) == torch_type() \
+        and <uint64_t>word_at(_impl_of(tensor) + places.keys) == places.plain
+
+
+cdef inline int64_t reads_offset(object tensor, TypeMeta dtype) noexcept:
+    """Return the storage offset of a plain torch.Tensor of this type; -1: torch must be asked."""
+    if not reads_plain(tensor) or not _has_type(_impl_of(tensor), dtype):
+        return -1
+    return word_at(_impl_of(tensor) + places.offset)
+
+
+cdef inline bint reads_unchanged(TensorImpl impl, object tensor) noexcept:
+    """Return whether this is a torch.Tensor of the sizes, type and memory of `impl`, without a lazy
+    bit. False: torch must be asked.
+    """
+    cdef const char* now
+    cdef char* storage
+    cdef int i, ndim = impl.ndim
+    if not reads_plain(tensor) or ndim > MOST_DIMS:
+        return False
+    now = _impl_of(tensor)
+    storage = (<char**>(now + places.storage))[0]
+    if word_at(now + places.ndim) != ndim or not _has_type(now, impl.c_dtype) or storage == NULL:
+        return False
+    for i in range(ndim):
+        if word_at(now + places.sizes + 8 * i) != impl.c_sizes[i] or (
+                word_at(now + places.strides + 8 * i) != impl.c_strides()[i]
+                and impl.c_sizes[i] > 1):
+            return False
+    return impl.c_numel == 0 or \
+        (<char**>(storage + places.data))[0] \
+        + word_at(now + places.offset) * impl.c_dtype.itemsize \
+        == impl.storage.data + impl.offset * impl.c_dtype.itemsize
