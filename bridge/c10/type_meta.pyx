@@ -216,7 +216,8 @@ cdef class TypeMeta:
     def to_complex(self) -> TypeMeta:
         """Return the complex type whose parts are of this type; this type if it is complex.
 
-        As in torch, that of bfloat16 is complex64.
+        That of bfloat16 is complex64, as in torch before 2.14; bcomplex32, which torch has since,
+        is no type of DLPack.
 
         Raises EnforceNotMet, also a TypeError: there is none.
         """
@@ -594,6 +595,9 @@ cdef TypeMeta _of_numpy(object dtype):
     else:
         # By name, since int64 may be long or long long.
         found = _by_spec.get(dtype.name)
+    if found is None:
+        from bridge.c10.numpy_registry import code_and_bits
+        found = _by_dlpack.get((*(code_and_bits(dtype) or (0, 0)), 1))
     if found is None or not found.c_is_pod or found.itemsize != dtype.itemsize:
         what = _REFUSED_KINDS.get(dtype.kind, f"{dtype.itemsize} bytes per element")
         raise EnforceTypeError(
@@ -628,10 +632,18 @@ cdef object _numpy_dtype(TypeMeta meta):
     try:
         import ml_dtypes
         dtype = getattr(ml_dtypes, meta.name, None)
+        missing = None
     except ImportError as error:
+        missing = error
+    if dtype is None and meta.c_dlpack.lanes == 1:
+        from bridge.c10.numpy_registry import registered
+        dtype = registered(meta.c_dlpack.code, meta.c_dlpack.bits)
+        if dtype is not None and dtype.itemsize != meta.itemsize:
+            dtype = None
+    if dtype is None and missing is not None:
         raise EnforceTypeError(
             f"NumPy has {meta.name} only with the package ml_dtypes, which is not installed.",
-            "TypeMeta.numpy") from error
+            "TypeMeta.numpy") from missing
     if dtype is None:
         raise EnforceTypeError(
             f"Neither NumPy nor ml_dtypes has {meta.name}; view the tensor as bytes, or use "

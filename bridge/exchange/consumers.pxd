@@ -10,6 +10,8 @@ cdef extern from *:
     """
     #ifdef __GNUC__
     #define bridge_caller __builtin_return_address(0)
+    #elif defined(_MSC_VER)
+    #define bridge_caller _ReturnAddress()
     #else
     #define bridge_caller NULL
     #endif

@@ -39,11 +39,21 @@ cdef extern from *:
     """
     /* dladdr is declared in <dlfcn.h> only if _GNU_SOURCE is defined before the first header, as
        Python.h does. */
-    #ifdef _WIN32
-    static int bridge_is_in(void *code, const char *name) { return 0; }
+    #include <string.h>
+    #ifdef _WIN32               /* not tried */
+    static int bridge_is_in(void *code, const char *name) {
+        HMODULE module;
+        char path[1024];
+        DWORD n;
+        if (!GetModuleHandleExA(
+                GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS |
+                    GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT, (LPCSTR)code, &module))
+            return 0;
+        n = GetModuleFileNameA(module, path, sizeof path);
+        return n > 0 && n < sizeof path && strstr(path, name) != NULL;
+    }
     #else
     #include <dlfcn.h>
-    #include <string.h>
     static int bridge_is_in(void *code, const char *name) {
         Dl_info info;
         return dladdr(code, &info) && info.dli_fname && strstr(info.dli_fname, name) != NULL;

@@ -32,7 +32,9 @@ cdef extern from "Python.h":
 cdef extern from *:
     """
     #include <stdlib.h>
+    #ifndef _WIN32              /* bridge/c10/windows.h has usleep() */
     #include <unistd.h>
+    #endif
 
     #if PY_VERSION_HEX >= 0x030D0000
     #define bridge_thread_state PyThreadState_GetUnchecked

@@ -14,6 +14,14 @@
 
 from __future__ import annotations
 
+import sys
+
+if sys.platform == "win32":
+    raise ImportError(
+        "bridge.share, bridge.attach and bridge.Shared need the memory of POSIX systems, which "
+        "Windows lacks. Between processes there, tensors go by pickle, which copies them."
+    )
+
 from bridge.shared.hand_over import prepare
 from bridge.shared.handle import Shared, attach, share
 

@@ -10,5 +10,5 @@
 - handle: test_wrapper
 - reports: see/test_audit_log, see/test_contexts
 - raw_parts: test_pickling
-- *: test_limits, test_reentrancy
+- *: test_limits, test_reentrancy, test_windows
 """

@@ -252,7 +252,8 @@ def test_types_have_the_attributes_of_torch_dtypes(row: Row) -> None:
         with pytest.raises(c10.EnforceNotMet, match="complex"):
             meta.to_complex()
     else:
-        assert meta.to_complex() == expected
+        # (bcomplex32, which bfloat16 has from torch 2.14 on, is no type of DLPack)
+        assert meta.to_complex() == ("complex64" if row.name == "bfloat16" else expected)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.numpy is not None], ids=str)
