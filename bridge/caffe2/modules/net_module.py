@@ -35,7 +35,7 @@ from bridge.caffe2.modules.absent_gpus import without_absent_gpus
 from bridge.caffe2.modules.init_net import run_init_net
 from bridge.caffe2.modules.loading import net_message
 from bridge.caffe2.modules.module_tape import tensors_of
-from bridge.caffe2.modules.taped_steps import TapedSteps, forget, parts_of
+from bridge.caffe2.modules.taped_steps import Buffers, Learned, TapedSteps, can_be_recorded
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.workspace import Workspace
 from bridge.exchange.conversion import export_source
@@ -193,9 +193,8 @@ class NetModule(torch.nn.Module):
 
     def _set_arguments(self) -> None:
         self._arguments = [step.with_is_test(self._is_test) for step in self._steps]
-        # Steps that are recorded, and steps that are not; None: not cut yet.
-        self._parts: list[TapedSteps | range] | None = None
-        self._whole: TapedSteps | None = None  # the only part
+        # None: not all steps can be recorded.
+        self._tapes = TapedSteps() if all(map(can_be_recorded, self._steps)) else None
 
     def _blob_names(self) -> list[str]:
         """Return the names of the blobs that are read and are not inputs."""
@@ -267,76 +266,51 @@ class NetModule(torch.nn.Module):
         return self._forward(inputs, inputs_by_name)
 
     def _forward(self, inputs: tuple[Any, ...], inputs_by_name: dict[str, Any]) -> Any:
-        is_compiling = torch.compiler.is_compiling()
         if not inputs_by_name and len(inputs) == len(self.input_names):
-            if not is_compiling and self._whole is not None:
-                held = tensors_of(self._keys, self._parameters, self._buffers)
-                found = self._whole.played([*inputs, *held])
-                if found is not None:
-                    return found[0] if len(found) == 1 else tuple(found)
             given = [x if isinstance(x, torch.Tensor) else _as_value(x) for x in inputs]
         else:
             given = self._bind_inputs(inputs, inputs_by_name)
-        if not is_compiling and torch.is_inference_mode_enabled():
-            # Tensors that are made in this mode cannot be written outside.
-            with torch.inference_mode(False), torch.no_grad():
-                results = self._compute(given)
-        else:
-            results = self._compute(given)
-        return results[0] if len(results) == 1 else tuple(results)
-
-    def _tensors(self) -> list[Any]:
-        """Return the parameters and buffers, in the order of `_keys`."""
         if torch.compiler.is_compiling():  # which traces no compiled function
             parameters, buffers = self._parameters, self._buffers
-            return [
+            held = [
                 parameters[key] if key in parameters else buffers[key]
                 for key in self._keys.values()
             ]
-        return tensors_of(self._keys, self._parameters, self._buffers)
+            results = self._compute([*given, *held])
+        elif torch.is_inference_mode_enabled():
+            # Tensors that are made in this mode cannot be written outside.
+            with torch.inference_mode(False), torch.no_grad():
+                results = self._results(given)
+        else:
+            results = self._results(given)
+        return results[0] if len(results) == 1 else tuple(results)
 
-    def _compute(self, inputs: list[Any]) -> list[Any]:
-        """Return the outputs."""
+    def _results(self, inputs: list[Any]) -> list[Any]:
+        """Return the outputs, by a tape if all steps can be recorded."""
+        operands = inputs + tensors_of(self._keys, self._parameters, self._buffers)
+        if self._tapes is None:
+            return self._compute(operands)
+        return self._tapes(operands, self._compute)
+
+    def _compute(self, operands: list[Any], beside: Learned | Buffers | None = None) -> list[Any]:
+        """Return the outputs, computed by the functions of the operators.
+
+        operands: the inputs, then the parameters and buffers in the order of `_keys`. beside: has
+        arguments for the steps, and learns what they return.
+        """
         values: dict[str, Any] = dict(self._objects)
-        values.update(zip(self._keys, self._tensors(), strict=True))
-        values.update(zip(self.input_names, inputs, strict=True))
+        count = len(self.input_names)
+        values.update(zip(self._keys, operands[count:], strict=True))
+        values.update(zip(self.input_names, operands[:count], strict=True))
         device = _device_of(values)
-        parts: list[Any] = [range(len(self._steps))]
-        if not torch.compiler.is_compiling():
-            parts = self._parts or self._cut()
-        for part in parts:
-            if isinstance(part, TapedSteps):
-                part(values, device, self._compute_step)
-            else:
-                for i in part:
-                    self._compute_step(i, values, device, {})
-                    forget(values, self._last[i])
+        for i, step in enumerate(self._steps):
+            more = {} if beside is None else beside.arguments(i, step, values)
+            self._compute_step(i, values, device, more)
+            if beside is not None:
+                beside.end(step, values)
+            for name in self._last[i]:
+                values.pop(name, None)
         return [self._owned(values.get(name)) for name in self.output_names]
-
-    def _cut(self) -> list[TapedSteps | range]:
-        """Cut the steps into parts that are recorded and parts that are not."""
-        parts: list[TapedSteps | range] = []
-        for span, is_recorded in parts_of(self._steps):
-            if not is_recorded:
-                parts.append(span)
-                continue
-            later = self._steps[span.stop :]
-            needed = {*self.output_names, *names_of(later)[0]}.union(*(step.kept for step in later))
-            writes = names_of(self._steps[span.start : span.stop])[1]
-            is_whole = len(span) == len(self._steps)
-            parts.append(
-                TapedSteps(
-                    self._steps,
-                    self._last,
-                    span,
-                    [*self.input_names, *self._keys] if is_whole and not self._objects else None,
-                    self.output_names if is_whole else [n for n in writes if n in needed],
-                )
-            )
-        if len(parts) == 1 and isinstance(parts[0], TapedSteps) and not self._objects:
-            self._whole = parts[0]
-        self._parts = parts
-        return parts
 
     def _bind_inputs(self, inputs: tuple[Any, ...], by_name: dict[str, Any]) -> list[Any]:
         """Return the inputs in the order of `input_names`."""
@@ -398,8 +372,8 @@ class NetModule(torch.nn.Module):
         return value
 
     def _apply(self, *args: Any, **kwargs: Any) -> NetModule:
-        self._parts = self._whole = None  # they have the memory of the parameters
         super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
+        self._set_arguments()  # tapes have the memory of the parameters
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -407,7 +381,7 @@ class NetModule(torch.nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        for name in ("_steps", "_last", "_arguments", "_parts", "_whole"):
+        for name in ("_steps", "_last", "_arguments", "_tapes"):
             del state[name]
         return state
 
