@@ -76,12 +76,12 @@ def _describe(path: str) -> dict[str, Any]:
     """Return the contents of a file as plain Python objects, fit for JSON."""
     from bridge.caffe2.conversion.checkpoints import open_entries
     from bridge.caffe2.conversion.file_kinds import NET, kind_of_file
-    from bridge.caffe2.conversion.net_source import read_net
+    from bridge.caffe2.conversion.net_source import net_in
     from bridge.caffe2.conversion.predictor_export import predictor_export_in
 
     kind = kind_of_file(path)
     if kind == NET:
-        return {"file": path, "format": NET, **_net(read_net(path))}
+        return {"file": path, "format": NET, **_net(net_in(path))}
     with open_entries(path, kind) as opened:
         export = predictor_export_in(opened.entries)
         blobs = [entry.to_dict() for entry in opened.entries if not entry.name.startswith("!!")]

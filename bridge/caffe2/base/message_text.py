@@ -6,9 +6,12 @@ Follows caffe2/python/utils.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.messages import as_message, caffe2_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,4 +94,37 @@ def CaffeBlobToNumpyArray(blob: Any) -> np.ndarray[Any, Any]:
         raise EnforceValueError(
             f"The message's {len(blob.data)} values are not a tensor of sizes {list(sizes)}.",
             "CaffeBlobToNumpyArray",
+        ) from cause
+
+
+def net_message(net: Any, caller: str) -> Any:
+    """Return the NetDef of a net, as a copy.
+
+    net: a ``core.Net``, a NetDef of any class, its bytes, or the path of a ``.pb`` or ``.pbtxt``
+    file. Raises EnforceNotMet: it is none of these (also a TypeError or ValueError), or the file
+    cannot be read (also an OSError).
+    """
+    if isinstance(net, (str, os.PathLike)):
+        return read_net(net, caller)
+    copy = caffe2_pb2().NetDef()
+    copy.CopyFrom(as_message(net, "NetDef", caller))
+    return copy
+
+
+def read_net(path: str | os.PathLike[str], caller: str) -> Any:
+    """Return the NetDef in a ``.pb`` or ``.pbtxt`` file.
+
+    Raises EnforceNotMet: it cannot be read (also an OSError), or is not a NetDef (a ValueError).
+    """
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as file:
+            data = file.read()
+    except OSError as cause:
+        raise wrap_error(f"The net {name!r} cannot be read", caller, cause) from cause
+    try:
+        return TryReadProtoWithClass(caffe2_pb2().NetDef, data)
+    except EnforceValueError as cause:
+        raise EnforceValueError(
+            f"The file {name!r} is not a NetDef, neither as text nor as bytes.", caller
         ) from cause

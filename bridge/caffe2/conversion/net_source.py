@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.absent_gpus import without_absent_gpus
 from bridge.caffe2.base.errors import wrap_error
-from bridge.caffe2.base.message_text import TryReadProtoWithClass
-from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.base.message_text import read_net
 from bridge.caffe2.base.names import listed
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.deserialize import deserialize
 from bridge.caffe2.conversion.checkpoints import open_entries
 from bridge.caffe2.conversion.file_kinds import NET, kind_of_file, unknown_file
 from bridge.caffe2.conversion.predictor_export import predictor_export_in
+from bridge.caffe2.definitions.ssa import reads_and_writes
 from bridge.caffe2.execution.runnable_net import run_net_once
-from bridge.caffe2.modules.absent_gpus import without_absent_gpus
-from bridge.caffe2.modules.init_net import blobs_read, run_init_net
+from bridge.caffe2.modules.init_net import run_init_net
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.caffe2.workspaces.workspace import Workspace
 
@@ -40,19 +40,14 @@ class MissingSizesError(EnforceValueError):
     """Neither the caller nor the files give the sizes of an input."""
 
 
-def read_net(path: str) -> Any:
+def net_in(path: str) -> Any:
     """Return the NetDef in a file, text or bytes.
 
     Raises EnforceNotMet: it cannot be read, or (also a ValueError) is not a net.
     """
     try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError as cause:
-        raise wrap_error(f"{path!r} cannot be read", _CALLER, cause) from cause
-    try:
-        net = TryReadProtoWithClass(caffe2_pb2().NetDef, data)
-    except EnforceNotMet as cause:
+        net = read_net(path, _CALLER)
+    except EnforceValueError as cause:
         raise unknown_file(path) from cause
     # Bytes of other messages may parse as a NetDef, too, but for their contents.
     if not (net.op or net.external_input) or not all(operator.type for operator in net.op):
@@ -67,7 +62,7 @@ def net_of_file(path: str) -> Any:
     """
     kind = kind_of_file(path)
     if kind == NET:
-        return read_net(path)
+        return net_in(path)
     with open_entries(path, kind) as opened:
         export = predictor_export_in(opened.entries)
     if export is None:
@@ -93,7 +88,7 @@ class NetSource:
         self.outputs: list[str] | None = None
         kind = kind_of_file(path)
         if kind == NET:
-            self.net: Any = read_net(path)
+            self.net: Any = net_in(path)
         else:
             with open_entries(path, kind) as opened:
                 export = predictor_export_in(opened.entries)
@@ -108,7 +103,7 @@ class NetSource:
         if init is not None:
             init_kind = kind_of_file(init)
             if init_kind == NET:
-                net = read_net(init)
+                net = net_in(init)
                 try:
                     run_init_net(self._table, net, _CALLER)
                 except EnforceNotMet as cause:
@@ -187,7 +182,7 @@ class NetSource:
 
         Raises EnforceNotMet: it reads blobs (also a ValueError), or an operator failed.
         """
-        read = blobs_read(self.net)
+        read, _ = reads_and_writes((one.input, one.output) for one in self.net.op)
         if read:
             raise EnforceValueError(
                 f"{self._path!r} is a net that reads {listed(read)} and holds no weights. Convert "

@@ -2,8 +2,7 @@
 """The versions of blobs in a net, in static single assignment form (SSA).
 
 Each output of an operator is a new version of the blob.
-Follows
-get_ssa, caffe2/python/core.py, PyTorch 1.8.1.
+Follows get_ssa, caffe2/python/core.py, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -40,6 +39,21 @@ def get_ssa(net: Any, blob_versions: dict[str, int] | None = None) -> tuple[Ssa,
             versions[name] = versions.get(name, 0) + 1
         ssa.append((inputs, [(name, versions[name]) for name in operator.output]))
     return ssa, versions
+
+
+def reads_and_writes(
+    operators: Iterable[tuple[Iterable[str], Iterable[str]]],
+) -> tuple[list[str], list[str]]:
+    """Return the names that operators read before one writes them, and those that they write.
+
+    operators: the inputs and outputs of each.
+    """
+    reads: dict[str, None] = {}
+    writes: dict[str, None] = {}
+    for inputs, outputs in operators:
+        reads.update((name, None) for name in inputs if name not in writes)
+        writes.update(dict.fromkeys(outputs))
+    return list(reads), list(writes)
 
 
 def get_undefined_blobs(ssa: Ssa) -> set[str]:

@@ -16,6 +16,7 @@ from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.definitions.ssa import reads_and_writes
 from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.function_operator import FunctionOperator
@@ -338,24 +339,16 @@ def _names_of_nets(definition: Definition) -> tuple[list[str], list[str]]:
 
 
 def _names_of_net(net: Any) -> tuple[list[str], list[str]]:
-    reads: dict[str, None] = {}
-    writes: dict[str, None] = {}
+    found = []
     for operator in net.op:
-        inner_reads, inner_writes = _names_of_nets(Definition(operator, None, None, "Module"))
-        own = (*operator.input, *inner_reads)
-        reads.update((name, None) for name in own if name not in writes)
-        writes.update(dict.fromkeys((*operator.output, *inner_writes)))
-    return list(reads), list(writes)
+        reads, writes = _names_of_nets(Definition(operator, None, None, "Module"))
+        found.append(((*operator.input, *reads), (*operator.output, *writes)))
+    return reads_and_writes(found)
 
 
 def names_of(steps: Sequence[Step]) -> tuple[list[str], list[str]]:
     """Return the names that are read before they are written, and those that are written."""
-    reads: dict[str, None] = {}
-    writes: dict[str, None] = {}
-    for step in steps:
-        reads.update((name, None) for name in step.inputs if name not in writes)
-        writes.update(dict.fromkeys(step.outputs))
-    return list(reads), list(writes)
+    return reads_and_writes((step.inputs, step.outputs) for step in steps)
 
 
 def parts_of(steps: Sequence[Step], kind: Callable[[Step], Any]) -> list[range]:

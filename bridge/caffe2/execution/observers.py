@@ -60,17 +60,11 @@ class Observer:
             condition="cast_ob",
         )
 
-    def _begin_net(self) -> None:
-        """Note that a run of the net begins."""
+    def _net_ran(self, seconds: float) -> None:
+        """Note that a run of the net has ended."""
 
-    def _end_net(self, seconds: float) -> None:
-        """Note that it ended."""
-
-    def _begin_operator(self, position: int, operator: Operator) -> None:
-        """Note that an operator begins; several threads may call it."""
-
-    def _end_operator(self, position: int, operator: Operator, seconds: float) -> None:
-        """Note that it ended, or failed."""
+    def _operator_ran(self, position: int, operator: Operator, seconds: float) -> None:
+        """Note that an operator has ended, or failed; several threads may call it."""
 
 
 class TimeObserver(Observer):
@@ -92,20 +86,14 @@ class TimeObserver(Observer):
         means = map(_mean, self._operator_seconds, self._operator_runs)
         return 1000 * _mean(sum(means), self._count)
 
-    def _begin_net(self) -> None:
+    def _net_ran(self, seconds: float) -> None:
         with self._lock:
             self._runs += 1
-
-    def _end_net(self, seconds: float) -> None:
-        with self._lock:
             self._seconds += seconds
 
-    def _begin_operator(self, position: int, operator: Operator) -> None:
+    def _operator_ran(self, position: int, operator: Operator, seconds: float) -> None:
         with self._lock:
             self._operator_runs[position] += 1
-
-    def _end_operator(self, position: int, operator: Operator, seconds: float) -> None:
-        with self._lock:
             self._operator_seconds[position] += seconds
 
 
@@ -122,20 +110,16 @@ class RunCountObserver(Observer):
         """Return a sentence with the number of runs."""
         return f"This operator runs {self._runs} times."
 
-    def _begin_operator(self, position: int, operator: Operator) -> None:
+    def _operator_ran(self, position: int, operator: Operator, seconds: float) -> None:
         with self._lock:
-            self._runs += 1
-
-    def _end_operator(self, position: int, operator: Operator, seconds: float) -> None:
-        with self._lock:
-            self._runs += operator._inner_runs - self._inner[position]
+            self._runs += 1 + operator._inner_runs - self._inner[position]
             self._inner[position] = operator._inner_runs
 
 
 class ProfileObserver(Observer):
     """Logs the operators, their tensors and times, at level INFO, to the logger of this module."""
 
-    def _end_operator(self, position: int, operator: Operator, seconds: float) -> None:
+    def _operator_ran(self, position: int, operator: Operator, seconds: float) -> None:
         import logging
 
         log = logging.getLogger(__name__)
@@ -178,24 +162,21 @@ class ObservedRun:
         observers = list(self.observers)
 
         def run_at(i: int) -> None:
-            operator = self._operators[i]
-            for one in observers:
-                one._begin_operator(i, operator)
             began = time.perf_counter()
             try:
-                run_one(operator)
+                run_one(self._operators[i])
             finally:
                 seconds = time.perf_counter() - began
                 for one in observers:
-                    one._end_operator(i, operator, seconds)
+                    one._operator_ran(i, self._operators[i], seconds)
 
-        for one in observers:
-            one._begin_net()
-        began = time.perf_counter()
-        if isinstance(self.unobserved, ParallelRun):
-            self.unobserved.run(position, run_at)
-        else:
-            run_in_order(len(self._operators), position, run_at)
-        seconds = time.perf_counter() - began
-        for one in observers:
-            one._end_net(seconds)
+        began, seconds = time.perf_counter(), 0.0  # Caffe2 takes no time of a run that fails
+        try:
+            if isinstance(self.unobserved, ParallelRun):
+                self.unobserved.run(position, run_at)
+            else:
+                run_in_order(len(self._operators), position, run_at)
+            seconds = time.perf_counter() - began
+        finally:
+            for one in observers:
+                one._net_ran(seconds)

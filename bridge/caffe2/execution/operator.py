@@ -39,9 +39,9 @@ class Operator(OperatorCore):
     >>> import numpy as np
     >>> from bridge import c10, caffe2
     >>> from bridge.caffe2 import core, workspace
-    >>> @caffe2.register_operator("MultiplyBy")
+    >>> @caffe2.register_operator("MultiplyBy", inputs=1, outputs=1)
     ... class MultiplyBy(caffe2.Operator):
-    ...     num_inputs, num_outputs, writes_last = 1, 1, True
+    ...     writes_last = True
     ...
     ...     def __init__(self, *args):
     ...         super().__init__(*args)
@@ -76,7 +76,7 @@ class Operator(OperatorCore):
     ...     multiply.IsInputOutputAlias(0, 0),
     ...     multiply.check(multiply._definition),
     ... )
-    (True, False, None)
+    (True, False, {})
     >>> multiply.Inputs() == [multiply.InputBlob(0)], multiply.Outputs() == [multiply.OutputBlob(0)]
     (True, True)
 
@@ -99,12 +99,6 @@ class Operator(OperatorCore):
     writes_last: bool = False
     """Whether `RunOnDevice` writes elements after everything that can fail; no copy is needed."""
 
-    num_inputs: int | tuple[int, int | None] | None = None
-    """The number of inputs: exactly that, (least, most), or None: any. Checked at creation."""
-
-    num_outputs: int | tuple[int, int | None] | None = None
-    """The number of outputs, in the same way."""
-
     # Whether a schema is declared with the class, which `check` compares with.
     _has_schema: bool = False
 
@@ -120,16 +114,13 @@ class Operator(OperatorCore):
     def check(cls, definition: Definition) -> Any:
         """Check a definition, once for all operators created from it.
 
-        The result is their ``self._definition.checked``: here None, or {output: input} in place of
-        a class that is registered with a schema. Raises EnforceNotMet: a wrong number of inputs or
+        The result is their ``self._definition.checked``: {output: input} in place of a class that
+        is registered with a schema, else None. Raises EnforceNotMet: a wrong number of inputs or
         outputs, or an output in place of an input that must not be, or must be and is not.
         """
         if cls._has_schema:
             return check_names(definition.type, definition.inputs, definition.outputs) or {}
-        if cls.num_inputs is not None:
-            _check_count("input", cls.num_inputs, definition.inputs, definition)
-        if cls.num_outputs is not None:
-            _check_count("output", cls.num_outputs, definition.outputs, definition)
+        return None
 
     if TYPE_CHECKING:
 
@@ -258,29 +249,6 @@ def failure(
         text = f" (created at: {definition.debug_info})"
     error = wrap_error(f"{name[0].upper()}{name[1:]}{where} failed{text}", caller, cause)
     return also_as(error, cause)
-
-
-def _check_count(
-    what: str,
-    allowed: int | tuple[int, int | None],
-    names: tuple[str, ...],
-    definition: Definition,
-) -> None:
-    least, most = (allowed, allowed) if isinstance(allowed, int) else allowed
-    if len(names) >= least and (most is None or len(names) <= most):
-        return
-    wanted = (
-        str(least)
-        if most == least
-        else f"{least} or more"
-        if most is None
-        else f"{least} to {most}"
-    )
-    raise EnforceNotMet(
-        f"{definition.type} takes {wanted} {what}{'' if wanted == '1' else 's'}, and is given "
-        f"{len(names)}.",
-        "Operator",
-    )
 
 
 def _is_tensor_on(blob: Blob, device_type: Any) -> bool:

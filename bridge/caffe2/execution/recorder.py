@@ -199,7 +199,7 @@ class _Compiler:
                 return None
             compiled.append([function, arguments, keywords, slots, is_view, roots])
             uses.append(used)
-        places = self._any_places(results) if in_place is None else self._places(results, in_place)
+        places = self._places(results, in_place)
         if places is None:
             return None
         kept = {slot for slot in places if slot >= 0}
@@ -286,44 +286,34 @@ class _Compiler:
         slot = self._keep(result, None)
         return slot if isinstance(slot, int) else None
 
-    def _any_places(self, results: Sequence[Any]) -> tuple[int, ...] | None:
-        """Return the slot of each result, a buffer or a tensor with memory of its own."""
-        owned = self._memory()
-        places = []
-        for result in results:
-            slot = self.slots.get(id(result))
-            if slot is None or slot < self.inputs:
-                return None
-            if slot >= self.inputs + len(self.buffers) and (
-                slot in self.roots or result.untyped_storage().data_ptr() in owned
-            ):
-                return None
-            places.append(slot)
-        return tuple(places)
+    def _places(
+        self, results: Sequence[Any], in_place: dict[int, int] | None
+    ) -> tuple[int, ...] | None:
+        """Return the slot of each result; -1 for one that the calls wrote to its buffer.
 
-    def _memory(self) -> set[int]:
-        """Return the addresses of the memory of operands and buffers."""
+        None: one is a view of an operand, or has memory of another; see `compile_calls`.
+        """
         count = self.inputs + len(self.buffers)
-        return {
-            tensor.untyped_storage().data_ptr()
-            for tensor in self.tensors[:count]
-            if tensor is not None
+        owned = {
+            one.untyped_storage().data_ptr() for one in self.tensors[:count] if one is not None
         }
-
-    def _places(self, results: Sequence[Any], in_place: dict[int, int]) -> tuple[int, ...] | None:
-        """Return the slot of each result, or -1 for one that the calls wrote to its buffer."""
         places = []
-        owned = self._memory()
         for o, result in enumerate(results):
-            if result is None or (o < len(self.buffers) and result is self.buffers[o]):
+            if in_place is not None and (
+                result is None or (o < len(self.buffers) and result is self.buffers[o])
+            ):
                 places.append(-1)
                 continue
             slot = self.slots.get(id(result))
-            if slot is None or slot in self.roots or o in in_place:
+            if in_place is None and slot is not None and self.inputs <= slot < count:
+                places.append(slot)
+                continue
+            if slot is None or slot in self.roots or (in_place is not None and o in in_place):
                 return None
-            storage = result.untyped_storage().data_ptr()
-            if storage in owned:
+            memory = result.untyped_storage().data_ptr()
+            if memory in owned:
                 return None
-            owned.add(storage)
+            if in_place is not None:  # the blobs of outputs have memory of their own
+                owned.add(memory)
             places.append(slot)
         return tuple(places)

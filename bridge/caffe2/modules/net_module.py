@@ -24,18 +24,18 @@ from collections.abc import Iterable
 import torch
 
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceTypeError
+from bridge.caffe2.base.absent_gpus import without_absent_gpus
 from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.message_text import net_message
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.base.names import listed
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob, missing_from
 from bridge.caffe2.execution.net_function import NetFunction, Step, last_uses, names_of
-from bridge.caffe2.modules.absent_gpus import without_absent_gpus
 from bridge.caffe2.modules.init_net import run_init_net
-from bridge.caffe2.modules.loading import net_message
 from bridge.caffe2.modules.module_tape import tensors_of
-from bridge.caffe2.modules.taped_steps import Buffers, Learned, TapedSteps, can_be_recorded
+from bridge.caffe2.modules.taped_steps import Buffers, Learned, TapedSteps
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.workspace import Workspace
 from bridge.exchange.conversion import export_source
@@ -193,8 +193,7 @@ class NetModule(torch.nn.Module):
 
     def _set_arguments(self) -> None:
         self._arguments = [step.with_is_test(self._is_test) for step in self._steps]
-        # None: not all steps can be recorded.
-        self._tapes = TapedSteps() if all(map(can_be_recorded, self._steps)) else None
+        self._tapes = TapedSteps(self._steps)
 
     def _blob_names(self) -> list[str]:
         """Return the names of the blobs that are read and are not inputs."""
@@ -277,20 +276,15 @@ class NetModule(torch.nn.Module):
                 for key in self._keys.values()
             ]
             results = self._compute([*given, *held])
-        elif torch.is_inference_mode_enabled():
-            # Tensors that are made in this mode cannot be written outside.
-            with torch.inference_mode(False), torch.no_grad():
-                results = self._results(given)
         else:
-            results = self._results(given)
+            operands = given + tensors_of(self._keys, self._parameters, self._buffers)
+            if torch.is_inference_mode_enabled():
+                # Tensors that are made in this mode cannot be written outside.
+                with torch.inference_mode(False), torch.no_grad():
+                    results = self._tapes(operands, self._compute)
+            else:
+                results = self._tapes(operands, self._compute)
         return results[0] if len(results) == 1 else tuple(results)
-
-    def _results(self, inputs: list[Any]) -> list[Any]:
-        """Return the outputs, by a tape if all steps can be recorded."""
-        operands = inputs + tensors_of(self._keys, self._parameters, self._buffers)
-        if self._tapes is None:
-            return self._compute(operands)
-        return self._tapes(operands, self._compute)
 
     def _compute(self, operands: list[Any], beside: Learned | Buffers | None = None) -> list[Any]:
         """Return the outputs, computed by the functions of the operators.

@@ -24,48 +24,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    # Computes the outputs out of the operands by the functions, which the object accompanies.
-    Compute = Callable[[list[Any], "Learned | Buffers | None"], list[Any]]
-
-
-def can_be_recorded(step: Step) -> bool:
-    """Return whether the torch calls of a step are the same in each call on the same sizes."""
-    if step.declaration is None:
-        return step.function is not None
-    definition = step.definition
-    return (
-        bool(definition.checked.is_recorded)
-        and not step.declaration.strings
-        and definition.kind == "cpu"
-    )
+    # Computes the outputs out of the operands by the functions; a second argument is one of the
+    # objects below, which the functions are computed with.
+    Compute = Callable[..., list[Any]]
 
 
 class TapedSteps:
-    """Tapes of steps that all can be recorded, by the types and sizes of operands."""
+    """Tapes of the steps of a module, by the types and sizes of operands."""
 
-    def __init__(self) -> None:
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._can_be_recorded = all(map(_can_be_recorded, steps))
         # By the signature: what was learned, the tape, or None if there can be none.
         self._tapes: dict[bytes, Learned | ModuleTape | None] = {}
         self._latest: ModuleTape | None = None
         self._lock = threading.Lock()
 
     def __call__(self, operands: list[Any], compute: Compute) -> list[Any]:
-        """Return the outputs, by a tape or by `compute`."""
-        found = self.played(operands)
-        if found is not None:
-            return found
-        signature = signature_of(operands)
-        # Another thread that learns at this time is not waited for.
-        if signature is not None and self._lock.acquire(blocking=False):
-            try:
-                found = self._by_signature(operands, signature, compute)
-            finally:
-                self._lock.release()
-        return compute(operands, None) if found is None else found
-
-    def played(self, operands: list[Any]) -> list[Any] | None:
-        """Return the outputs by the tape of the latest call; None: it cannot compute them."""
-        return None if self._latest is None else self._play(self._latest, operands)
+        """Return the outputs, by a tape if all steps can be recorded, or by `compute`."""
+        found = None if self._latest is None else self._play(self._latest, operands)
+        if found is None and self._can_be_recorded:
+            signature = signature_of(operands)
+            # Another thread that learns at this time is not waited for.
+            if signature is not None and self._lock.acquire(blocking=False):
+                try:
+                    found = self._by_signature(operands, signature, compute)
+                finally:
+                    self._lock.release()
+        return compute(operands) if found is None else found
 
     def _play(self, tape: ModuleTape, operands: list[Any]) -> list[Any] | None:
         try:
@@ -110,6 +95,18 @@ class TapedSteps:
         if tape is not None:
             tapes[signature] = self._latest = ModuleTape(tape, signature, buffers.made)
         return results
+
+
+def _can_be_recorded(step: Step) -> bool:
+    """Return whether the torch calls of a step are the same in each call on the same sizes."""
+    if step.declaration is None:
+        return step.function is not None
+    definition = step.definition
+    return (
+        bool(definition.checked.is_recorded)
+        and not step.declaration.strings
+        and definition.kind == "cpu"
+    )
 
 
 class Learned:

@@ -19,9 +19,9 @@ import time
 
 from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.execution.runnable_net import RunnableNet
-from bridge.caffe2.execution.running import count_of
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.named_nets import net_named
+from bridge.caffe2.workspaces.operator_runs import count_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

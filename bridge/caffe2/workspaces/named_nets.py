@@ -29,8 +29,8 @@ from bridge.caffe2.base.messages import as_message, kind_of, message_in
 from bridge.caffe2.base.names import listed, name_of
 from bridge.caffe2.execution.blob_table import find_or_create, missing_from, remove_unused
 from bridge.caffe2.execution.runnable_net import RunnableNet, create_net, run_net_once
-from bridge.caffe2.execution.running import count_of
 from bridge.caffe2.workspaces.current import current
+from bridge.caffe2.workspaces.operator_runs import count_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

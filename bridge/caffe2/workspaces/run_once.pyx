@@ -23,7 +23,7 @@ from bridge.caffe2.execution.definition import definition_of
 from bridge.caffe2.execution.definition import definitions as _by_bytes
 from bridge.caffe2.execution.operator import failure
 from bridge.caffe2.definitions.operator_types import registry as _operators
-from bridge.caffe2.execution.running import run_operator
+from bridge.caffe2.workspaces.operator_runs import run_operator
 from bridge.caffe2.workspaces.current import current as _instance
 
 cdef enum:

@@ -14,13 +14,13 @@ from bridge.caffe2.execution.blob_table import (
     find_or_create,
 )
 from bridge.caffe2.execution.definition import definition_of
-from bridge.caffe2.execution.running import run_operator
 from bridge.caffe2.workspaces.current import current as _current
 from bridge.caffe2.workspaces.named_blobs import (
     feed_named,
     fetch_int8_named,
     fetch_named,
 )
+from bridge.caffe2.workspaces.operator_runs import run_operator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@
 - blob_reference, create_operator, python_functions, scope: test_refusals,
   conformance/test_workspace_replay
 - operator_types: caffe2/execution/test_registry
-- ssa: conformance/test_workspace_replay
 - tracebacks: caffe2/workspaces/test_immediate
 - comparison: conformance/test_workspace_replay
 - *: test_refusals

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `bridge.caffe2.modules`; the modules whose tests have another name::
 
-- loading: test_net_module
 - *: test_nets_as_modules
 """

@@ -7,7 +7,6 @@ import pytest
 
 from bridge import c10, caffe2
 from bridge.caffe2 import core
-from bridge.caffe2.modules.init_net import blobs_read
 
 
 def test_swapped_nets_are_an_error_that_says_so() -> None:
@@ -20,11 +19,3 @@ def test_swapped_nets_are_an_error_that_says_so() -> None:
     ) as caught:
         caffe2.to_module(init, net)
     assert isinstance(caught.value, ValueError)
-
-
-def test_the_blobs_read_are_the_ones_without_an_earlier_write() -> None:
-    net = core.Net("net")
-    net.Relu("a", "b")
-    net.Add(["b", "c"], "a")
-    net.Relu("a", "a")
-    assert blobs_read(net.Proto()) == ["a", "c"]
