@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-import tensorflow as tf
 import torch
 
 import bridge
 from bridge import at, caffe2
 from bridge.c10 import EnforceNotMet
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+tf = pytest.importorskip("tensorflow")
 
 Door = Callable[..., Any]
 

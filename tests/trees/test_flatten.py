@@ -21,8 +21,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
@@ -30,6 +28,9 @@ from torch.utils import _pytree
 
 import bridge
 from bridge.trees import flatten, is_tensor, is_tree, keeps
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
 
 Pair = namedtuple("Pair", ["first", "second"])
 
