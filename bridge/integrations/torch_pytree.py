@@ -31,8 +31,19 @@ def register() -> None:
 
     if Tensor not in _pytree.SUPPORTED_NODES:
         _pytree.register_pytree_node(
-            Tensor, _flatten, _unflatten, serialized_type_name="bridge.at.Tensor"
+            Tensor,
+            _flatten,
+            _unflatten,
+            serialized_type_name="bridge.at.Tensor",
+            flatten_with_keys_fn=_flatten_with_keys,
         )
+
+
+def _flatten_with_keys(tensor: Tensor) -> tuple[list[tuple[Any, Any]], _Whole | None]:
+    from torch.utils._pytree import GetAttrKey
+
+    leaves, whole = _flatten(tensor)
+    return [(GetAttrKey("to_torch()"), leaf) for leaf in leaves], whole
 
 
 def _flatten(tensor: Tensor) -> tuple[list[Any], _Whole | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from torch.utils import _pytree as pytree
 
@@ -63,3 +64,21 @@ def test_tensors_are_leaves_of_trees_unless_torch_cannot_have_them() -> None:
     assert back["words"] is tree["words"]
     assert back["none"] is tree["none"]
     assert pytree.tree_map(lambda leaf: leaf.dim(), tree)["x"] == [1]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_export_takes_at_tensors_as_examples(strict: bool) -> None:
+    class Module(torch.nn.Module):
+        def forward(self, x: Any, others: dict[str, Any]) -> Any:
+            return x * 2 + others["y"]
+
+    x, y = at.arange(6.0).reshape(2, 3), at.ones(3)
+    module = torch.export.export(Module(), (x, {"y": y}), strict=strict).module()
+    inputs = (x, {"y": y}) if strict else (x.to_torch(), {"y": y.to_torch()})
+    assert module(*inputs).tolist() == (x * 2 + y).tolist()
+
+
+def test_the_path_of_a_tensor_ends_in_the_call_that_gives_torchs() -> None:
+    ((path, leaf),), _ = pytree.tree_flatten_with_path({"a": at.ones(2)})
+    assert pytree.keystr(path) == "['a'].to_torch()"
+    assert type(leaf) is torch.Tensor
