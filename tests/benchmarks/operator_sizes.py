@@ -174,6 +174,8 @@ def _recommendation(add: Any, real: Any) -> None:
     add("128", "AveragedLossGradient", {"x": real(128), "dloss": real(1)}, ["dx"])
     feeds = {"x": label, "label": np.float32(odds > 0.5)}
     add("128×1", "SigmoidCrossEntropyWithLogits", feeds, ["y"])
+    feeds = {"dy": real(128), **feeds}
+    add("128×1", "SigmoidCrossEntropyWithLogitsGradient", feeds, ["dx"])
     rows, picked = real(128, 729), np.arange(351, dtype=np.int32)
     add("128×351 of 729", "BatchGather", {"x": rows, "i": picked}, ["y"])
     feeds = {"x": rows, "i": picked, "dy": real(128, 351)}

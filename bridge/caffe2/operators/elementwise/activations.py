@@ -14,6 +14,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, require
+from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.elementwise import few_elements
 from bridge.caffe2.operators.elementwise.few_elements import are_few
 
@@ -25,6 +26,7 @@ SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
 GELU_SLOPE = math.sqrt(2 / math.pi)  # in the approximation by tanh
 GELU_CUBIC = 0.044715
+MOST_BY_KERNEL = 1 << 15  # elements; for more, torch uses several threads
 
 
 @operator("Relu", inplace="0>0", gradient="ReluGradient o0 g0 > 0")
@@ -75,6 +77,8 @@ def sigmoid(x: Tensor, *, out: Out = None) -> Tensor:
 @operator("Tanh", inplace="0>0", gradient="TanhGradient o0 g0 > 0")
 def tanh(x: Tensor, *, out: Out = None) -> Tensor:
     """y = tanh(x)."""
+    if out is not None and out.numel() <= MOST_BY_KERNEL and takes_kernels(out, x):
+        return few_elements.tanh(x, out, x.numel())
     return torch.tanh(x, out=out)
 
 

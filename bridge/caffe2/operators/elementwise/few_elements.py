@@ -13,6 +13,7 @@ from bridge.caffe2.operators.elementwise import small_kernels
 _MOST_PER_CHANNEL = 1 << 16
 
 relu = recordable(small_kernels.relu)
+tanh = recordable(small_kernels.tanh)
 join = recordable(small_kernels.join)
 
 KERNELS = {

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import InPlace, Out
 
 
+_sum = recordable(small_kernels.total)
 _weighted_sum = recordable(small_kernels.weighted_sum)
 
 
@@ -41,6 +42,8 @@ def _total(xs: tuple[Tensor, ...], out: Out) -> Tensor:
     _enforce_alike(xs)
     if len(xs) == 1:
         return _copied(xs[0], out)
+    if out is not None and len(xs) > 2 and xs[0].numel() <= FEW and takes_kernels(out, *xs):
+        return _sum(out, [*xs], out.numel())
     total = torch.add(xs[0], xs[1], out=out)
     for x in xs[2:]:
         total = torch.add(total, x, out=out)

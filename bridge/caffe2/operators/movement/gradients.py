@@ -17,8 +17,16 @@ from bridge.caffe2.operators.base.checks import (
     require,
     require_range,
 )
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.movement import row_kernels
 from bridge.caffe2.operators.movement.slice_gather import slice_bounds
 from bridge.caffe2.operators.movement.tile_expand import tiling
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from bridge.caffe2.execution.declaration import Out
+
+_add_along = recordable(row_kernels.add_along)
 
 
 @operator("SliceGradient", inputs="0-*", outputs="0-*", types=None)
@@ -83,15 +91,27 @@ def tile_gradient(
 
 @operator("BatchGatherGradient", types={"indices": INTS})
 def batch_gather_gradient(
-    data: Tensor, indices: Tensor, dy: Tensor, *, axis: int = 1, match_outer: bool = False
+    data: Tensor,
+    indices: Tensor,
+    dy: Tensor,
+    *,
+    axis: int = 1,
+    match_outer: bool = False,
+    out: Out = None,
 ) -> Tensor:
     """The gradient of BatchGather along `axis`, from data, indices, and that of its output."""
     axis = axis_from_front(axis, data.dim())
     require(data.dim() >= 2, "the data have at least two dimensions", data)
     require(dy.shape[:axis] == data.shape[:axis], "the outer dimensions are equal", dy, data)
     rows = data.shape[axis]
-    require_range("the indices", indices, rows)
     outer, inner = math.prod(data.shape[:axis]), math.prod(data.shape[axis + 1 :])
+    n = indices.numel()
+    fits = not match_outer and dy.numel() == outer * n * inner
+    fits = fits and out is not None and takes_kernels(indices, dtype=indices.dtype)
+    if fits and out is not None and takes_kernels(out, dy):
+        wide = indices.dtype is torch.int64
+        return _add_along(out, dy, indices, outer, n, rows, inner, wide)
+    require_range("the indices", indices, rows)
     if match_outer:
         require(indices.shape[:axis] == data.shape[:axis], "the outer dimensions match", indices)
         found = math.prod(indices.shape[axis:])

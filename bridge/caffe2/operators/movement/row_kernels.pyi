@@ -38,3 +38,16 @@ def add_weighted(
     width: int,
     wide: bool,
 ) -> Tensor: ...
+def add_along(
+    y: Tensor, dy: Tensor, indices: Tensor, outer: int, n: int, rows: int, inner: int, wide: bool
+) -> Tensor: ...
+def int32_list(x: Tensor, n: int) -> list[int]: ...
+def split(
+    x: Tensor,
+    parts: list[Tensor],
+    sizes: list[int],
+    lengths: Tensor | None,
+    outer: int,
+    inner: int,
+    itemsize: int,
+) -> Tensor: ...

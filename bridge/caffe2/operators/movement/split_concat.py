@@ -13,13 +13,15 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import INT32, axis_from_front, require
-from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.elementwise import few_elements
+from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
+_split = recordable(row_kernels.split)
 _FEW_ROWS = 64  # of which each is a copy; for more, torch's loops win
 
 
@@ -87,8 +89,12 @@ def split(
     """
     along = axis_from_front(_axis_of(axis, order), x.dim())
     rows = x.shape[along]
+    narrow = bool(add_axis) and axis is not None
     if lengths is not None:
         require(not split, "the parts are an argument or an input, not both")
+        parts = _by_kernel(x, lengths, along, narrow, out)
+        if parts is not None:
+            return parts
         sizes: list[int] = lengths.reshape(-1).tolist()
         out = None  # which has the sizes that other values asked for
     elif split:
@@ -97,8 +103,28 @@ def split(
         require(rows % outputs == 0, f"{rows} rows can be split into {outputs} equal parts")
         sizes = [rows // outputs] * outputs
     require(len(sizes) == outputs, f"there are as many parts as outputs, {outputs}", sizes)
-    narrow = bool(add_axis) and axis is not None
     return _parts(x, along, [1] * outputs if narrow else sizes, narrow, out)
+
+
+def _by_kernel(
+    x: Tensor, lengths: Tensor, axis: int, narrow: bool, out: Out
+) -> tuple[Tensor, ...] | None:
+    """Set the buffers to parts of X of these lengths; None: they have other sizes, or no kernel."""
+    if out is None or narrow:
+        return None
+    parts = (out,) if isinstance(out, Tensor) else tuple(out)
+    plain = takes_kernels(lengths, dtype=torch.int32)
+    if not plain or not takes_kernels(x, *parts, dtype=x.dtype) or lengths.numel() != len(parts):
+        return None
+    sizes = row_kernels.int32_list(lengths, len(parts))
+    before, after = x.shape[:axis], x.shape[axis + 1 :]
+    if sum(sizes) != x.shape[axis] or any(
+        part.shape != (*before, size, *after) for part, size in zip(parts, sizes, strict=True)
+    ):
+        return None
+    outer, inner = math.prod(before), math.prod(after)
+    _split(x, list(parts), sizes, lengths, outer, inner, x.element_size())
+    return parts
 
 
 def _parts(x: Tensor, axis: int, sizes: list[int], narrow: bool, out: Out) -> tuple[Tensor, ...]:
@@ -113,7 +139,11 @@ def _parts(x: Tensor, axis: int, sizes: list[int], narrow: bool, out: Out) -> tu
         start += size
     if out is None:
         return tuple([part.contiguous() for part in parts])
-    outs = (out,) if len(parts) == 1 else out
+    outs = (out,) if len(parts) == 1 else tuple(out)
+    if len(outs) > 1 and not narrow and takes_kernels(x, *outs, dtype=x.dtype):
+        outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+        _split(x, list(outs), sizes, None, outer, inner, x.element_size())
+        return outs
     return tuple([one.copy_(part) for one, part in zip(outs, parts, strict=True)])
 
 

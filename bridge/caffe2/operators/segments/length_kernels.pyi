@@ -15,3 +15,6 @@ def sums_by_ids(
 def greatest_by_lengths(
     y: Tensor, data: Tensor, lengths: Tensor, n: int, width: int, segments: int
 ) -> Tensor: ...
+def rows_of_segments(
+    y: Tensor, data: Tensor, lengths: Tensor, segments: int, n: int, width: int, mean: bool
+) -> Tensor: ...

@@ -183,3 +183,34 @@ def greatest_by_lengths(
         source += counts[s] * width
         target += width
     return y
+
+
+def rows_of_segments(
+    y: Tensor,
+    data: Tensor,
+    lengths: Tensor,
+    int64_t segments,
+    int64_t n,
+    int64_t width,
+    bint mean,
+) -> Tensor:
+    """Set the rows of `y` (n, width) to those of their segments in `data` (segments, width).
+
+    With `mean` they are over the number of rows of the segment. Both are float32.
+    """
+    cdef float *target = floats_of(y, n * width)
+    cdef const float *source = floats_of(data, segments * width)
+    cdef const int32_t *counts = lengths_of(lengths, segments, n)
+    cdef int64_t s, j, _row
+    if n * width == 0:
+        return y
+    for s in range(segments):
+        for _row in range(counts[s]):
+            if mean:
+                for j in range(width):
+                    target[j] = source[j] / counts[s]
+            else:
+                memcpy(target, source, width * sizeof(float))
+            target += width
+        source += width
+    return y

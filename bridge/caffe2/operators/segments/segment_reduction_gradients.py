@@ -7,17 +7,27 @@ reducer_functors.h in caffe2/operators, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import (
     along_rows,
     counts_of,
     segment_ids,
     select_rows,
 )
+from bridge.caffe2.operators.segments import length_kernels
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from bridge.caffe2.execution.declaration import Out
+
+_rows_of_segments = recordable(length_kernels.rows_of_segments)
 
 BY_IDS = {"ids": INT32}
 BY_LENGTHS = {"lengths": INT32}
@@ -40,6 +50,21 @@ def _ids_of(dy: Tensor, lengths: Tensor, n_rows: int | None = None) -> Tensor:
     n = dy.shape[0]
     require(lengths.shape[0] == n, "there is one length per gradient", lengths, dy)
     return segment_ids(lengths, None if has_values(lengths) else n_rows)
+
+
+def _by_kernel(
+    dy: Tensor, lengths: Tensor, n: int, out: Tensor | None, mean: bool
+) -> Tensor | None:
+    """Set `out` to the gradient of the segment of each of `n` rows; None: no kernel does that."""
+    if out is None or not (takes_kernels(out, dy) and takes_kernels(lengths, dtype=torch.int32)):
+        return None
+    segments = lengths.numel()
+    _check(dy, lengths)
+    if dy.shape[0] != segments or out.shape != (n, *dy.shape[1:]):
+        return None
+    if length_kernels.sum_of_lengths(lengths, segments) != n:  # which the kernel checks again
+        return None
+    return _rows_of_segments(out, dy, lengths, segments, n, math.prod(dy.shape[1:]), mean)
 
 
 def _over_counts(rows: Tensor, ids: Tensor, n: int) -> Tensor:
@@ -146,15 +171,23 @@ def lengths_mean_gradient(dy: Tensor, lengths: Tensor) -> Tensor:
 
 @operator("LengthsIndicesInGradientSumGradient", types=BY_ROWS, rearranges=())
 @operator("SparseLengthsIndicesInGradientSumGradient", types=BY_ROWS, rearranges=())
-def lengths_indices_in_gradient_sum_gradient(dy: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+def lengths_indices_in_gradient_sum_gradient(
+    dy: Tensor, lengths: Tensor, rows: Tensor, *, out: Out = None
+) -> Tensor:
     """The gradient of each row: its segment's."""
-    return _spread(dy, _ids_of(dy, lengths, rows.shape[0]))
+    found = _by_kernel(dy, lengths, rows.shape[0], out, False)
+    return _spread(dy, _ids_of(dy, lengths, rows.shape[0])) if found is None else found
 
 
 @operator("LengthsIndicesInGradientMeanGradient", types=BY_ROWS, rearranges=())
 @operator("SparseLengthsIndicesInGradientMeanGradient", types=BY_ROWS, rearranges=())
-def lengths_indices_in_gradient_mean_gradient(dy: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+def lengths_indices_in_gradient_mean_gradient(
+    dy: Tensor, lengths: Tensor, rows: Tensor, *, out: Out = None
+) -> Tensor:
     """The gradient of each row: its segment's over the number of its rows."""
+    found = _by_kernel(dy, lengths, rows.shape[0], out, True)
+    if found is not None:
+        return found
     ids = _ids_of(dy, lengths, rows.shape[0])
     return _over_counts(_spread(dy, ids), ids, dy.shape[0])
 

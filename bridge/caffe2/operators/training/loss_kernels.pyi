@@ -8,6 +8,10 @@ def accuracy(y: Tensor, x: Tensor, labels: Tensor, n: int, d: int, top: int) -> 
 def label_cross_entropy(
     y: Tensor, x: Tensor, labels: Tensor, n: int, d: int, least: float
 ) -> Tensor: ...
+def sigmoid_cross_entropy(y: Tensor, x: Tensor, targets: Tensor, n: int, d: int) -> Tensor: ...
+def sigmoid_cross_entropy_gradient(
+    dx: Tensor, dy: Tensor, x: Tensor, targets: Tensor, n: int, d: int
+) -> Tensor: ...
 def softmax_loss(
     loss: Tensor,
     logs: Tensor,

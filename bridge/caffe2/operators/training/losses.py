@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import FEW, recordable, takes_kernels
 from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 from bridge.caffe2.operators.training import loss_kernels
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SMALLEST = 1e-20  # lower bound of probabilities before their logarithm
 
+_sigmoid_cross_entropy = recordable(loss_kernels.sigmoid_cross_entropy)
+_sigmoid_cross_entropy_gradient = recordable(loss_kernels.sigmoid_cross_entropy_gradient)
 _label_cross_entropy = recordable(loss_kernels.label_cross_entropy)
 
 
@@ -141,20 +143,22 @@ def _logits_loss(
     caffe2/operators/cross_entropy_op.cc, PyTorch 1.8.1.
     """
     x, t, *given = _matrices(logits, targets, weights, log_d_trick=trick, unjoined_lr_loss=unjoined)
-    positive = (x >= 0).to(x.dtype)
-    tail = torch.log(torch.exp(x - 2 * x * positive) + 1)
-    if trick:
-        losses = (2 * t - 1) * (x - x * positive - tail)
-    elif unjoined:
-        losses = x * t + (t - 1) * x * positive - (1 - t) * tail
+    plain = not trick and not unjoined
+    if plain and not given and out is not None and x.numel() <= FEW and takes_kernels(out, x, t):
+        return _sigmoid_cross_entropy(out, x, t, *x.shape)
+    if plain:
+        weight = given[0] if given else None
+        losses = torch.binary_cross_entropy_with_logits(x, t, weight, None, 0)  # none are summed
     else:
-        losses = x * (t - positive) - tail
-    for weight in given:
-        losses = losses * weight
-    mean = losses.mean(1)
+        positive = (x >= 0).to(x.dtype)
+        tail = torch.log(torch.exp(x - 2 * x * positive) + 1)
+        if trick:
+            losses = (1 - 2 * t) * (x - x * positive - tail)
+        else:
+            losses = (1 - t) * (x * positive + tail) - x * t
     if out is None:
-        return torch.neg(mean).view(logits.shape[:-1])
-    torch.neg(mean, out=out.view(-1))
+        return losses.mean(1).view(logits.shape[:-1])
+    torch.mean(losses, 1, out=out.view(-1))
     return out
 
 
@@ -165,10 +169,14 @@ def _logits_gradient(
     weights: Tensor | None,
     trick: bool,
     unjoined: bool,
+    out: Out,
 ) -> Tensor:
     """Return the gradient of the logits; dY: (N...)."""
     x, t, *given = _matrices(logits, targets, weights, log_d_trick=trick, unjoined_lr_loss=unjoined)
     require(dy.numel() == x.shape[0], "there is one gradient per row", dy, logits)
+    plain = not (trick or unjoined or given)
+    if plain and out is not None and x.numel() <= FEW and takes_kernels(out, dy, x, t):
+        return _sigmoid_cross_entropy_gradient(out, dy, x, t, *x.shape)
     if trick:
         slopes = (2 * t - 1) * torch.sigmoid(-x)
     elif unjoined:
@@ -219,9 +227,10 @@ def sigmoid_cross_entropy_with_logits_gradient(
     *,
     log_D_trick: bool = False,
     unjoined_lr_loss: bool = False,
+    out: Out = None,
 ) -> Tensor:
     """(dY: (N...), logits, targets) -> the gradient of the logits."""
-    return _logits_gradient(dy, logits, targets, None, log_D_trick, unjoined_lr_loss)
+    return _logits_gradient(dy, logits, targets, None, log_D_trick, unjoined_lr_loss, out)
 
 
 @operator("WeightedSigmoidCrossEntropyWithLogitsGradient")
@@ -232,4 +241,4 @@ def weighted_sigmoid_cross_entropy_with_logits_gradient(
     weights: Tensor,
 ) -> Tensor:
     """(dY: (N...), logits, targets, weights) -> the gradient of the logits."""
-    return _logits_gradient(dy, logits, targets, weights, False, False)
+    return _logits_gradient(dy, logits, targets, weights, False, False, None)

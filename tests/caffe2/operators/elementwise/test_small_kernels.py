@@ -95,3 +95,23 @@ def test_weighted_sum_adds_in_place(n) -> None:
     expected = xs[0] * 0.5 - xs[1] * 2 + xs[2] * 3
     assert small_kernels.weighted_sum(xs[0], xs, weights, n) is xs[0]
     torch.testing.assert_close(xs[0], expected)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 256, 4001])
+def test_tanh_is_within_three_units_of_the_last_place(n) -> None:
+    x = torch.cat([operands(8)[0], torch.linspace(-12, 12, 4001)])[:n]
+    expected = torch.tanh(x.double())
+    y = torch.empty(n)
+    for out in (y, x):
+        assert small_kernels.tanh(x, out, n) is out
+        torch.testing.assert_close(out.double(), expected, rtol=4e-7, atol=1e-38, equal_nan=True)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 256])
+def test_a_sum_of_several_agrees_with_torch(n) -> None:
+    a, b = operands(n)
+    expected = a + b + b + a
+    y = torch.empty(n)
+    for out in (y, a):
+        assert small_kernels.total(out, [a, b, b, a.clone()], n) is out
+        torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)

@@ -93,3 +93,42 @@ def test_distances_and_sums_follow_other_sizes() -> None:
         expected["rows"] = np.broadcast_to(row, sizes)
         for name, value in expected.items():
             np.testing.assert_allclose(workspace.FetchBlob(name), value, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
+def test_parts_have_the_lengths_of_each_run(dtype: type) -> None:
+    net = core.Net("of_split")
+    net.Split(["x", "lengths"], ["a", "b", "c"], axis=1)
+    workspace.CreateNet(net, input_blobs=["x", "lengths"])
+    x = np.arange(2 * 6 * 3).reshape(2, 6, 3).astype(dtype)
+    workspace.FeedBlob("x", x)
+    for lengths in ([1, 2, 3], [1, 2, 3], [1, 2, 3], [3, 2, 1], [0, 6, 0], [0, 6, 0], [1, 2, 3]):
+        workspace.FeedBlob("lengths", np.array(lengths, np.int32))
+        workspace.RunNet(net)
+        bounds = np.cumsum(lengths)[:-1]
+        for name, part in zip("abc", np.split(x, bounds, 1), strict=True):
+            found = workspace.FetchBlob(name)
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found, part)
+    workspace.FeedBlob("lengths", np.array([1, 2, 4], np.int32))
+    with pytest.raises(EnforceNotMet, match=r"the parts add up to 6 rows"):
+        workspace.RunNet(net)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_rows_are_added_along_an_axis_in_each_run(index: type) -> None:
+    net = create("BatchGatherGradient", ["x", "i", "dy"], ["dx"])
+    random = np.random.RandomState(0)
+    x = np.zeros((3, 5, 2), np.float32)
+    workspace.FeedBlob("x", x)
+    for n in (4, 4, 4, 4, 0, 7, 7, 7):
+        i, dy = random.randint(0, 5, n).astype(index), random.rand(3, n, 2).astype(np.float32)
+        workspace.FeedBlob("i", i)
+        workspace.FeedBlob("dy", dy)
+        workspace.RunNet(net)
+        expected = x.copy()
+        np.add.at(expected, (slice(None), i), dy)
+        np.testing.assert_allclose(workspace.FetchBlob("dx"), expected, rtol=1e-6)
+    workspace.FeedBlob("i", np.full(7, 5, index))
+    with pytest.raises(EnforceNotMet, match="out of range"):
+        workspace.RunNet(net)
