@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from bridge import c10
@@ -27,12 +28,13 @@ _ZEROS: dict[str, Any] = {"float32": 0.0, "float64": 0.0, "bool": False, "string
 class FillValue:
     """The argument `value`, of type `dtype`, by default the type of `value`."""
 
-    __slots__ = ("dtype", "value")
+    __slots__ = ("dtype", "torch_dtype", "value")
     takes = "Scalar value, int dtype"
 
     def __init__(self, value: Any, dtype: TypeMeta) -> None:
         self.value = value
         self.dtype = dtype
+        self.torch_dtype = dtype.torch  # here, as torch before 2.9 does not trace it
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> FillValue:
@@ -68,11 +70,11 @@ def _bits(dtype: TypeMeta) -> tuple[int, int]:
     return (0, 2**bits - 1) if dtype.name[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def _filled(sizes: list[int], value: Any, dtype: TypeMeta, device: Any, out: Any) -> Any:
-    """Return a new tensor, or `out`, filled with a number, or strings."""
-    if dtype is c10.string:
+def _filled(sizes: list[int], value: Any, dtype: Any, device: Any, out: Any) -> Any:
+    """Return a new tensor, or `out`, filled with a number, or strings if `dtype` is None."""
+    if dtype is None:
         return np.full(sizes, value, dtype=object)
-    return room(sizes, dtype.torch, device, out).fill_(value)
+    return room(sizes, dtype, device, out).fill_(value)
 
 
 @operator("ConstantFill", **FILL)
@@ -88,10 +90,10 @@ def constant_fill(
     """Fill with `value`, or with the one element of input 1."""
     made = sizes.of(x)
     if given is None:
-        return _filled(made, constant.value, constant.dtype, device, out)
-    dtype = constant.dtype
-    require(dtype is not c10.string, "strings are filled with the argument value, not an input")
-    require(given.dtype == dtype.torch, f"input 1 is of type {dtype.name}", given.dtype)
+        return _filled(made, constant.value, constant.torch_dtype, device, out)
+    dtype = constant.torch_dtype
+    require(dtype is not None, "strings are filled with the argument value, not an input")
+    require(given.dtype == dtype, f"input 1 is of type {constant.dtype.name}", given.dtype)
     require(given.numel() == 1, "input 1 has one element", given)
     return room(made, given.dtype, device, out).copy_(given.reshape(()))
 
@@ -101,7 +103,7 @@ def half_constant_fill(
     *, sizes: FillSizes, value: float = 0.0, device: TargetDevice = "cpu", out: Out = None
 ) -> Tensor:
     """Fill with `value` as float16."""
-    return _filled(sizes.of(None), value, c10.float16, device, out)
+    return _filled(sizes.of(None), value, torch.float16, device, out)
 
 
 @operator("DiagonalFill", **FILL)
@@ -123,7 +125,7 @@ def diagonal_fill(
     require(
         len(made) == 2 or len(set(made)) == 1, "more than two dimensions have equal sizes", made
     )
-    result = _filled(made, 0, constant.dtype, device, out)
+    result = _filled(made, 0, constant.torch_dtype, device, out)
     flat = result.view(-1)
     if len(made) == 2:
         # Below the square of a tall matrix Caffe2 continues in the next column.

@@ -43,12 +43,13 @@ _TYPES: dict[str, TypeMeta] = {
 class GivenValues:
     """The elements in the argument `values`, of the operator's type or `dtype`."""
 
-    __slots__ = ("dtype", "values")
+    __slots__ = ("dtype", "torch_dtype", "values")
     takes = "Scalar[] values, int dtype"
 
     def __init__(self, values: Any, dtype: TypeMeta) -> None:
         self.values = values
         self.dtype = dtype
+        self.torch_dtype = dtype.torch  # here, as torch before 2.9 does not trace it
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> GivenValues:
@@ -93,7 +94,7 @@ class GivenValues:
             )
         if self.dtype is c10.string:
             return self.values.reshape(sizes)
-        dtype = self.dtype.torch
+        dtype = self.torch_dtype
         if not isinstance(self.values, array):
             return torch.tensor(self.values, dtype=dtype, device=device).view(sizes)
         code = torch.float32 if self.values.typecode == "f" else torch.int64

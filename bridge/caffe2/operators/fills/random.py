@@ -180,13 +180,14 @@ def msra_fill(
 class UniqueRange:
     """The integers from `min` to `max`, of the type `dtype` (int32)."""
 
-    __slots__ = ("dtype", "high", "low")
+    __slots__ = ("dtype", "high", "low", "torch_dtype")
     takes = "int min, int max, int dtype"
 
     def __init__(self, low: int, high: int, dtype: TypeMeta) -> None:
         self.low = low
         self.high = high
         self.dtype = dtype
+        self.torch_dtype = dtype.torch  # here, as torch before 2.9 does not trace it
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> UniqueRange:
@@ -215,7 +216,7 @@ def unique_uniform_fill(
 ) -> Tensor:
     """Fill with different integers from [`min`, `max`], excluding those of input 1."""
     made, low, high = sizes.of(x), span.low, span.high
-    dtype = span.dtype.torch
+    dtype = span.torch_dtype
     avoided: set[int] = set()
     if avoid is not None:
         require(avoid.dtype == dtype, f"input 1 is of type {span.dtype.name}", avoid.dtype)

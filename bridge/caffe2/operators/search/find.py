@@ -65,6 +65,8 @@ class Members:
     def __init__(self, values: list[Any], dtype: int | None) -> None:
         self.values = values
         self.type = None if dtype is None else type_of_argument(dtype, "dtype")
+        # (here, as torch before 2.9 does not trace it)
+        self.torch_type = None if self.type is None else self.type.torch
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> Members:
@@ -83,6 +85,6 @@ def is_member_of(x: Tensor | Strings, *, members: Members) -> Tensor:
         wanted = {as_bytes(one) for one in members.values} if fits else set()
         found = [one in wanted for one in x.items]
         return torch.tensor(found, dtype=torch.bool, device="cpu").reshape(x.shape)
-    fits = members.type is None or members.type.torch == x.dtype
+    fits = members.type is None or members.torch_type == x.dtype
     given = [one for one in members.values if fits and not isinstance(one, (str, bytes))]
     return torch.isin(x.long(), torch.tensor(given, dtype=torch.int64, device=x.device))
