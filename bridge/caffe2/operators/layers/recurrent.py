@@ -14,10 +14,17 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
+from bridge.caffe2.operators.base.cpu_kernels import FEW, recordable, takes_kernels
+from bridge.caffe2.operators.layers import recurrent_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from bridge.caffe2.execution.declaration import Out
+
+_lstm_step = recordable(recurrent_kernels.lstm_step)
+_lstm_step_gradient = recordable(recurrent_kernels.lstm_step_gradient)
 
 
 def _continues(
@@ -68,6 +75,25 @@ def _gathered(continues: Tensor, slopes: list[Tensor], like: Tensor) -> Tensor:
     return made.view(like.shape)
 
 
+def _of_kernel(
+    following: tuple[Tensor, ...], sequence_lengths: bool
+) -> tuple[Tensor | None, Tensor]:
+    """Return the lengths, if there are any, and the number of the step."""
+    return (following[0], following[1]) if sequence_lengths else (None, following[0])
+
+
+def _takes_kernel(out: Out, floats: tuple[Tensor, ...], lengths: Tensor | None, t: Tensor) -> bool:
+    """Return whether a kernel makes the step: there are few states, and it may be called."""
+    ints = [t] if lengths is None else [t, lengths]
+    return (
+        out is not None
+        and out[0].numel() <= FEW
+        and t.numel() == 1
+        and takes_kernels(*out, *floats)
+        and takes_kernels(*ints, dtype=torch.int32)
+    )
+
+
 def _types(*floats: str) -> dict[str, Any]:
     return dict.fromkeys(floats, FLOAT) | {"lengths": INT32, "following": None}
 
@@ -92,6 +118,7 @@ def lstm_unit(
     sequence_lengths: bool = True,
     drop_states: bool = False,
     forget_bias: float = 0.0,
+    out: Out = None,
 ) -> tuple[Tensor, Tensor]:
     """(hidden, cell, gates, optionally lengths, step) -> hidden, cell.
 
@@ -100,6 +127,11 @@ def lstm_unit(
     """
     i, f, o, g = _parts(gates, cell, 4)
     continues, _ = _continues((lengths, *following), cell, sequence_lengths, 0)
+    length, t = _of_kernel((lengths, *following), sequence_lengths)
+    if _takes_kernel(out, (hidden, cell, gates), length, t):
+        states = (hidden, cell, gates, length, t, *i.shape)
+        _lstm_step(*out, *states, drop_states, forget_bias)
+        return tuple(out)
     old_h, old_c = hidden.view(i.shape), cell.view(i.shape)
     new_c = torch.sigmoid(f + forget_bias) * old_c + torch.sigmoid(i) * torch.tanh(g)
     new_h = torch.sigmoid(o) * torch.tanh(new_c)
@@ -124,6 +156,7 @@ def lstm_unit_gradient(
     sequence_lengths: bool,
     drop_states: bool,
     forget_bias: float,
+    out: Out = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of hidden, cell and gates.
 
@@ -131,6 +164,11 @@ def lstm_unit_gradient(
     """
     i, f, o, g = _parts(gates, cell, 4)
     continues, last = _continues((lengths, *following), cell, sequence_lengths, 4)
+    length, t = _of_kernel((lengths, *following), sequence_lengths)
+    if _takes_kernel(out, (cell, gates, *last[1:4]), length, t):
+        states = (cell, gates, length, t, *last[1:4], *i.shape)
+        _lstm_step_gradient(*out, *states, drop_states, forget_bias)
+        return tuple(out)
     old = cell.view(i.shape)
     new, dh, dc = (one.view(i.shape) for one in last[1:4])
     i, g, o = torch.sigmoid(i), torch.tanh(g), torch.sigmoid(o)
