@@ -10,9 +10,10 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memmove
 
+from bridge.c10 cimport resizing
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
-from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, UNVERIFIED, Storage, set_flags
+from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, UNVERIFIED, Storage, begin_of, set_flags
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     OWN_ORIGIN,
@@ -35,6 +36,7 @@ from bridge.caffe2.blobs.core cimport BlobCore, hold_tensor, tensor_of
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.numpy cimport import_array
+from bridge.exchange.torch_export cimport torch_operand
 
 from bridge.c10.flags import FLAGS
 
@@ -129,35 +131,58 @@ cdef int become(TensorImpl impl, TensorImpl fresh) except -1:
     return 0
 
 
-cdef int put_result(object blob, object result, TensorImpl fresh) except -1:
+cdef int put_result(
+    object blob, object result, TensorImpl fresh, bint in_place=False, bint into_buffer=False,
+) except -1:
     """Set a blob to `result`, a new contiguous torch tensor, which `fresh` describes.
 
-    Elements are copied into the blob's own buffer if they are few and it has their type and sizes,
-    since its tensor then stays as it is. Otherwise the memory of the result becomes the blob's.
+    The elements are copied into the blob's own memory if the blob is an input as well (`in_place`),
+    so that others who share that memory see them; and if its tensor has their type and sizes and
+    they are few, or it is to stay as it is (`into_buffer`). Otherwise the memory of the result
+    becomes the blob's.
     """
     cdef BlobCore target = <BlobCore?>blob
     cdef Tensor tensor = tensor_of(target)
     cdef TensorImpl impl
     cdef char* data
     cdef int64_t nbytes = fresh.c_numel * fresh.c_dtype.itemsize
+    cdef bint fits = tensor is not None and not is_undefined(tensor.impl) \
+        and not storage_flags(tensor.impl) & READONLY \
+        and device_type_of(tensor.impl) == device_type_of(fresh) \
+        and device_index_of(tensor.impl) == device_index_of(fresh)
+    cdef bint same
+    if fits:
+        impl = seen(tensor.impl)
+        if has_memory(impl) and impl.c_dtype is fresh.c_dtype and impl.flags & CONTIGUOUS:
+            same = has_sizes(impl, fresh.c_sizes, fresh.ndim)
+            if in_place and impl.c_numel == fresh.c_numel:
+                if not same:
+                    resizing.reshape(tensor.impl, fresh.c_sizes, fresh.ndim, "Operator.Output")
+                if not same_start(fresh, impl):
+                    torch_operand(tensor.impl).copy_(result)
+                return 0
+            if same and into_buffer:
+                torch_operand(tensor.impl).copy_(result)
+                return 0
+            if same and nbytes <= WORTH_ADOPTING and device_type_of(impl) == DL_CPU:
+                if nbytes:
+                    _keep = impl.held(&data, "Operator.Output")
+                    memmove(data, fresh.data("Operator.Output"), nbytes)
+                return 0
     # the result of an operation is as large as its sizes
     set_flags(fresh.storage, fresh.storage.flags & ~UNVERIFIED)
     # torch must not give it other memory, as it does with an out= of other sizes: another thread
     # may be using the address.
     fresh.storage.retain()
-    if tensor is None or is_undefined(tensor.impl) or storage_flags(tensor.impl) & READONLY \
-            or device_type_of(tensor.impl) != device_type_of(fresh) \
-            or device_index_of(tensor.impl) != device_index_of(fresh):
-        hold_tensor(target, wrap(fresh), True)
-        return 0
-    impl = tensor.impl
-    if nbytes <= WORTH_ADOPTING and device_type_of(impl) == DL_CPU:
-        impl = seen(impl)
-        if impl.c_dtype is fresh.c_dtype and has_memory(impl) and impl.flags & CONTIGUOUS \
-                and has_sizes(impl, fresh.c_sizes, fresh.ndim):
-            if nbytes:
-                _keep = impl.held(&data, "Operator.Output")
-                memmove(data, fresh.data("Operator.Output"), nbytes)
-            return 0
-        impl = tensor.impl
-    return become(impl, fresh)
+    if fits:
+        return become(tensor.impl, fresh)
+    hold_tensor(target, wrap(fresh), True)
+    return 0
+
+
+cdef bint same_start(TensorImpl fresh, TensorImpl impl):
+    """Return whether a new tensor has the type, the number of elements and the memory of `impl`."""
+    impl = seen(impl)
+    return fresh.c_dtype is impl.c_dtype and fresh.c_numel == impl.c_numel \
+        and fresh.storage.data == \
+        begin_of(impl.storage) + impl.offset * impl.c_dtype.itemsize

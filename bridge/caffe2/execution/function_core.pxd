@@ -20,14 +20,11 @@ cdef class BoundCore:
     cdef public bint reads_values
     cdef public bint has_strings    # whether inputs or outputs are `Strings`
     cdef public bint is_filled      # whether `wants` has values of the operator
-    cdef Tape tape              # None: not recorded for `seen`
-    cdef Seen seen
-    cdef list others            # pairs of seen and tape, of other sizes; None: no others
+    cdef list seen              # of Seen, the latest first
 
     cdef Seen seen_of(self, list impls)
     cdef int remember(self, Seen seen) except -1
-    cdef Tape tape_of(self, Seen seen)
-    cdef int set_tape(self, Tape tape) except -1
+    cdef bint has_tape(self) except -1
 
 cdef class FunctionCore(TapedOperator):
     cdef BoundCore _bound       # None: not run yet
@@ -37,11 +34,11 @@ cdef class FunctionCore(TapedOperator):
     cdef int _prepare(self) except -1
     cdef object _compute(self, bint may_record)
     cdef bint _are_plain(self, list impls) noexcept
-    cdef BlobTape _blob_tape(self, Tape tape, list layouts)
+    cdef BlobTape _blob_tape(self, Tape tape, Seen seen, list layouts)
     cdef list _layouts(self, Seen seen, list impls)
     cdef list _buffers(self, list layouts, list impls, list operands)
     cdef list _checked(self, object returned)
     cdef int _put(self, list results, list impls, list operands, list buffers) except -1
     cdef list _output_impls(self, list results)
-    cdef int _put_one(self, Py_ssize_t o, object value, TensorImpl fresh, list impls) except -1
+    cdef int _put_one(self, Py_ssize_t o, object value, TensorImpl fresh) except -1
     cdef list _input_impls(self)

@@ -20,18 +20,15 @@ such run is recorded, and from the third on the tape is played; see `tape`.
 cimport cython
 from cpython.object cimport PyObject
 
-from bridge.c10 cimport resizing
 from bridge.c10.python_api cimport FREE_THREADED, lock_object, unlock_object
 from bridge.c10.slots cimport new_instance
-from bridge.c10.storage cimport EXTERNAL, READONLY, begin_of, nbytes_of
+from bridge.c10.storage cimport EXTERNAL, begin_of, nbytes_of
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     TensorImpl,
-    device_index_of,
     device_type_of,
     dtype_of,
     has_memory,
-    has_sizes,
     is_contiguous_now,
     is_pod_now,
     is_undefined,
@@ -42,7 +39,7 @@ from bridge.c10.tensor_impl cimport (
 )
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
-from bridge.caffe2.blobs.replace cimport WORTH_ADOPTING, put_result
+from bridge.caffe2.blobs.replace cimport WORTH_ADOPTING, put_result, same_start
 from bridge.caffe2.execution.blob_tape cimport BlobTape, Layout, bound_tape, has_layout
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.tape cimport Tape
@@ -71,47 +68,33 @@ cdef class BoundCore:
 
     # pyi: forced: dict[int, int] | None
     # pyi: across: frozenset[int]
+    def __cinit__(self):
+        self.seen = []
+
     @cython.critical_section
     cdef Seen seen_of(self, list impls):
-        """Return what was seen of inputs with these types and sizes, or None; it is `seen` then."""
-        cdef Seen seen = self.seen
+        """Return what was seen of inputs with these types and sizes, or None; it is first then."""
+        cdef Seen seen
         cdef Py_ssize_t i
-        if seen is None or seen.fits(impls):
-            return seen
-        if self.others is not None:
-            for i in range(len(self.others)):
-                seen, tape = self.others[i]
-                if seen.fits(impls):
-                    self.others[i] = self.seen, self.tape
-                    self.seen, self.tape = seen, tape
-                    return seen
+        for i in range(len(self.seen)):
+            seen = self.seen[i]
+            if seen.fits(impls):
+                if i:
+                    self.seen.insert(0, self.seen.pop(i))
+                return seen
         return None
 
     @cython.critical_section
     cdef int remember(self, Seen seen) except -1:
-        """Set `seen`, which is not recorded; what it was is kept for another run."""
-        if self.seen is not None:
-            if self.others is None:
-                self.others = []
-            elif len(self.others) == MOST_SIZES:
-                del self.others[0]
-            self.others.append((self.seen, self.tape))
-        self.seen, self.tape = seen, None
+        """Add what was seen in a run, for `MOST_SIZES` at most."""
+        self.seen.insert(0, seen)
+        del self.seen[MOST_SIZES:]
         return 0
 
     @cython.critical_section
-    cdef Tape tape_of(self, Seen seen):
-        """Return the tape for `seen`; None if there is none."""
-        cdef Tape tape = self.tape
-        return tape if tape is not None and tape.seen is seen else None
-
-    @cython.critical_section
-    cdef int set_tape(self, Tape tape) except -1:
-        """Set what was recorded last; None: it cannot be recorded."""
-        self.tape = tape
-        if tape is None:
-            self.is_recorded = False
-        return 0
+    cdef bint has_tape(self) except -1:
+        """Return whether the latest run had a tape."""
+        return len(self.seen) and (<Seen>self.seen[0]).recorded() is not None
 
 
 cdef class FunctionCore(TapedOperator):
@@ -169,9 +152,9 @@ cdef class FunctionCore(TapedOperator):
             return self._compute_objects()
         seen = bound.seen_of(impls)
         layouts = self._layouts(seen, impls)
-        tape = bound.tape_of(seen) if seen is not None else None
+        tape = seen.recorded() if seen is not None else None
         if tape is not None and may_record and self._are_plain(impls):
-            blob_tape = self._blob_tape(tape, layouts)
+            blob_tape = self._blob_tape(tape, seen, layouts)
             if blob_tape is not None and self.played(blob_tape):
                 self.keep(blob_tape)
                 return None
@@ -202,10 +185,15 @@ cdef class FunctionCore(TapedOperator):
                 seen = seen_in(impls, outputs) if outputs is not None else None
                 if seen is not None and bound.in_place and not _have_layouts(operands, None, seen):
                     seen = None     # an output in place gave its input other sizes
-                bound.remember(seen)
+                if seen is not None:
+                    bound.remember(seen)
             elif calls is not None and outputs is not None:
-                bound.set_tape(new_tape(
-                    seen, calls, operands, buffers or [], results, bound.in_place))
+                from bridge.caffe2.execution.recorder import compile_calls
+
+                tape = compile_calls(calls, operands, buffers or [], results, bound.in_place)
+                seen.record(tape)
+                if tape is None:
+                    bound.is_recorded = False
         except MemoryError:
             pass        # the outputs are there, and the next run can learn as well
         return None
@@ -219,12 +207,11 @@ cdef class FunctionCore(TapedOperator):
                 return False
         return True
 
-    cdef BlobTape _blob_tape(self, Tape tape, list layouts):
+    cdef BlobTape _blob_tape(self, Tape tape, Seen seen, list layouts):
         """Return a tape bound to the blobs, whose buffers it allocates; None: it cannot be.
 
         layouts: those of the buffers; None: it has no buffers.
         """
-        cdef Seen seen = <Seen>tape.seen
         cdef Layout layout
         cdef list tensors = []
         cdef Py_ssize_t o
@@ -253,15 +240,7 @@ cdef class FunctionCore(TapedOperator):
         return made
 
     cdef bint is_repeatable(self) noexcept:
-        cdef BoundCore bound
-        cdef bint is_recorded
-        if not self._is_prepared():
-            return False
-        bound = self._bound
-        lock_object(bound)
-        is_recorded = bound.tape is not None
-        unlock_object()
-        if not is_recorded:
+        if not self._is_prepared() or not self._bound.has_tape():
             return False
         for blob in self._inputs:
             if not _is_little(tensor_of(<BlobCore>blob), EXTERNAL):
@@ -359,7 +338,7 @@ cdef class FunctionCore(TapedOperator):
     def _put_tensor(self, o: int, tensor: Any) -> None:
         """Set output `o` to a new torch tensor, which nothing else refers to."""
         cdef TensorImpl fresh = import_torch(tensor.contiguous(), None)
-        self._put_one(o, tensor, fresh, [])
+        self._put_one(o, tensor, fresh)
 
     cdef list _checked(self, object returned):
         """Return the results as a list, one for each output."""
@@ -402,7 +381,7 @@ cdef class FunctionCore(TapedOperator):
             if shared is not None or (buffers is not None and _is_any(impl, buffers)):
                 place = self._bound.in_place.get(o)
                 if not (shared is not None and place is not None and shared is impls[place]
-                        and impl.flags & CONTIGUOUS and _same_start(impl, shared)):
+                        and impl.flags & CONTIGUOUS and same_start(impl, shared)):
                     value = _row_major_copy(value)
                     impl = import_torch(value, None)
             elif not impl.flags & CONTIGUOUS:
@@ -415,7 +394,7 @@ cdef class FunctionCore(TapedOperator):
                 if impl is None:
                     self._put_strings(o, value)
                 else:
-                    self._put_one(o, value, impl, impls)
+                    self._put_one(o, value, impl)
         return 0
 
     cdef list _output_impls(self, list results):
@@ -437,29 +416,11 @@ cdef class FunctionCore(TapedOperator):
             found.append(tensor.impl)
         return found
 
-    cdef int _put_one(self, Py_ssize_t o, object value, TensorImpl fresh, list impls) except -1:
-        cdef BlobCore blob = self.output_blob(o, "Operator.Output")
-        cdef Tensor tensor = tensor_of(blob)
-        cdef TensorImpl given, impl
-        cdef object place = self._bound.in_place.get(o)
-        given = None if tensor is None or is_undefined(tensor.impl) else tensor.impl
-        impl = given if given is None else seen_impl(given)
-        if impl is not None and has_memory(impl) \
-                and not storage_flags(impl) & READONLY \
-                and device_type_of(impl) == device_type_of(fresh) \
-                and device_index_of(impl) == device_index_of(fresh) \
-                and impl.c_dtype is fresh.c_dtype and impl.flags & CONTIGUOUS:
-            if place is not None and impl.c_numel == fresh.c_numel:
-                if not has_sizes(impl, fresh.c_sizes, fresh.ndim):
-                    resizing.reshape(given, fresh.c_sizes, fresh.ndim, "Operator.Output")
-                if not _same_start(fresh, impl):
-                    torch_operand(given).copy_(value)
-                return 0
-            if self._bound.out_name is not None \
-                    and has_sizes(impl, fresh.c_sizes, fresh.ndim):
-                torch_operand(given).copy_(value)
-                return 0
-        return put_result(blob, value, fresh)
+    cdef int _put_one(self, Py_ssize_t o, object value, TensorImpl fresh) except -1:
+        cdef BoundCore bound = self._bound
+        return put_result(
+            self.output_blob(o, "Operator.Output"), value, fresh,
+            bound.in_place.get(o) is not None, bound.out_name is not None)
 
 
 cdef bint _is_little(Tensor tensor, int unwanted) noexcept:
@@ -525,14 +486,6 @@ cdef object _row_major_copy(object tensor):
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
-cdef bint _same_start(TensorImpl fresh, TensorImpl impl):
-    """Return whether a new tensor has the type, the number of elements and the memory of `impl`."""
-    impl = seen_impl(impl)
-    return fresh.c_dtype is impl.c_dtype and fresh.c_numel == impl.c_numel \
-        and fresh.storage.data == \
-        begin_of(impl.storage) + impl.offset * impl.c_dtype.itemsize
-
-
 cdef bint _overlap(TensorImpl a, TensorImpl b):
     """Return whether the storages of two tensors overlap, and neither is without elements."""
     cdef char* a_begin
@@ -563,15 +516,3 @@ cdef bint _is_any(TensorImpl fresh, list buffers) except -1:
         if buffer is not None and _overlap(fresh, import_torch(buffer, None)):
             return True
     return False
-
-
-cdef Tape new_tape(
-        Seen seen, list calls, list operands, list buffers, list results, dict in_place):
-    """Return the tape of recorded calls, or None if they need the function."""
-    cdef Tape tape
-    from bridge.caffe2.execution.recorder import compile_calls
-
-    tape = compile_calls(calls, operands, buffers, results, in_place)
-    if tape is not None:
-        tape.seen = seen
-    return tape

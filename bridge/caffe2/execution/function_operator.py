@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from bridge import c10
-from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.blobs.strings import Strings
 from bridge.caffe2.execution.declaration import Declaration
 from bridge.caffe2.execution.definition import Definition
@@ -211,26 +210,3 @@ class FunctionOperator(FunctionCore, Operator):
     def _put_strings(self, o: int, strings: Any) -> None:
         """Set output `o` to a numpy.ndarray of bytes."""
         self._put_objects(o, strings.shape, strings.reshape(-1).tolist(), c10.string)
-
-    def _refuse_type(self, i: int, types: Any) -> None:
-        dtype = self.Input(i).dtype()
-        raise EnforceTypeError(
-            f"Input {i}, blob {self._definition.inputs[i]!r}, has "
-            f"{'the type ' + dtype.name if dtype else 'no type yet'}; {self._definition.type} "
-            f"takes {', '.join(one.name for one in types)} there.",
-            self._definition.type,
-            condition="IsType(T)",
-        )
-
-    def _refuse_device(self, i: int) -> None:
-        tensor, device = self.Input(i), self._definition.device
-        copy = "CopyGPUToCPU" if device.type == c10.DeviceType.CPU else "CopyCPUToGPU"
-        if tensor.device().type == device.type:
-            copy = "Copy"
-        raise EnforceNotMet(
-            f"Input {i}, blob {self._definition.inputs[i]!r}, is on {tensor.device()}, and "
-            f"{self._definition.type} runs on {device}. Copy it by the operator {copy}, or feed it "
-            "with that device_option.",
-            self._definition.type,
-            condition="the inputs are on the operator's device",
-        )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from bridge.c10 import Device, EnforceNotMet
+from bridge.c10 import Device, DeviceType, EnforceNotMet
 from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.errors import also_as, wrap_error
@@ -224,6 +224,29 @@ class Operator(OperatorCore):
             return self._run()
         except Exception as cause:
             raise failure(self._definition, cause, "Operator.Run") from cause
+
+    def _refuse_type(self, i: int, types: Any) -> None:
+        dtype = self.Input(i).dtype()
+        raise EnforceTypeError(
+            f"Input {i}, blob {self._definition.inputs[i]!r}, has "
+            f"{'the type ' + dtype.name if dtype else 'no type yet'}; {self._definition.type} "
+            f"takes {', '.join(one.name for one in types)} there.",
+            self._definition.type,
+            condition="IsType(T)",
+        )
+
+    def _refuse_device(self, i: int) -> None:
+        tensor, device = self.Input(i), self._definition.device
+        copy = "CopyGPUToCPU" if device.type == DeviceType.CPU else "CopyCPUToGPU"
+        if tensor.device().type == device.type:
+            copy = "Copy"
+        raise EnforceNotMet(
+            f"Input {i}, blob {self._definition.inputs[i]!r}, is on {tensor.device()}, and "
+            f"{self._definition.type} runs on {device}. Copy it by the operator {copy}, or feed it "
+            "with that device_option.",
+            self._definition.type,
+            condition="the inputs are on the operator's device",
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__qualname__}: {self._definition}>"

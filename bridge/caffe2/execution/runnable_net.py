@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RunnableNet: the operators of a net, created once and run in order; created in a workspace."""
+"""RunnableNet: the operators of a net, created once and run in order."""
 
 from __future__ import annotations
 
@@ -167,42 +167,6 @@ class RunnableNet:
 
     def __repr__(self) -> str:
         return f"<Net {self._name!r} of {len(self._operators)} operators>"
-
-
-def create_net(table: BlobTable, message: Any, overwrite: bool, caller: str) -> RunnableNet:
-    """Create the net of a NetDef on the blobs of `table`, keep it there by its name, return it.
-
-    Raises EnforceNotMet, also a ValueError: it has no name, or a net of that name exists and is not
-    to be replaced (`overwrite`); and as `RunnableNet`.
-    """
-    name = message.name
-    if not message.HasField("name"):
-        raise EnforceValueError(
-            "The net has no name; a net that is kept needs one.",
-            caller,
-            condition="net.has_name()",
-        )
-    if name in table._nets and not overwrite:
-        raise _known(name, caller)
-    net = RunnableNet(message, table, caller)
-    if overwrite:
-        table._nets[name] = net
-    elif table._nets.setdefault(name, net) is not net:
-        raise _known(name, caller)  # another thread has created it meanwhile
-    return net
-
-
-def _known(name: str, caller: str) -> EnforceValueError:
-    return EnforceValueError(
-        f"There is already a net {name!r}; overwrite=True replaces it.",
-        caller,
-        condition="overwrite",
-    )
-
-
-def run_net_once(table: BlobTable, message: Any, caller: str) -> None:
-    """Create the net of a NetDef on the blobs of `table`, run it once and discard it."""
-    RunnableNet(message, table, caller)._run(caller)
 
 
 def _check_names(message: Any, caller: str) -> None:

@@ -32,7 +32,6 @@ cdef class Tape:
     cdef list calls
     cdef int slots
     cdef readonly tuple results  # pyi: tuple[int, ...] | None
-    cdef object seen            # the types and sizes that it is for
 
     cdef int bind(self, list values) except -1
     cdef int run(self, list values) except -1

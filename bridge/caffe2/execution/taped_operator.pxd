@@ -2,14 +2,18 @@
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.caffe2.execution.blob_tape cimport BlobTape, Operand
 from bridge.caffe2.execution.operator_core cimport OperatorCore
+from bridge.caffe2.execution.tape cimport Tape
 
 # The types and sizes of the inputs and outputs of a run of a definition.
 cdef class Seen:
     cdef list inputs            # of Layout
     # Of Layout; None: not written. Empty: outputs cannot be requested before a run.
     cdef list outputs
+    cdef Tape tape              # None: not recorded
 
     cdef bint fits(self, list impls)
+    cdef Tape recorded(self)
+    cdef int record(self, Tape tape) except -1
 
 cdef Seen seen_in(list inputs, list outputs)
 

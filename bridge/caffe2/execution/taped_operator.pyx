@@ -2,6 +2,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """TapedOperator: an operator that plays a tape on its blobs, and the sizes that a tape fits."""
 
+cimport cython
+
 from bridge.c10.python_api cimport lock_object, unlock_object
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport (
@@ -18,12 +20,13 @@ from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.blobs.replace cimport put_result
 from bridge.caffe2.execution.blob_tape cimport BlobTape, Layout, Operand
 from bridge.caffe2.execution.operator_core cimport OperatorCore
+from bridge.caffe2.execution.tape cimport Tape
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.torch_import cimport import_torch
 
 cdef class Seen:
-    """The types and sizes of the inputs and outputs of a run."""
+    """The types and sizes of the inputs and outputs of a run, and its tape."""
 
     cdef bint fits(self, list impls):
         """Return whether inputs have these types and sizes."""
@@ -34,6 +37,17 @@ cdef class Seen:
             if not (<Layout>self.inputs[i]).fits(<TensorImpl>impls[i]):
                 return False
         return True
+
+    @cython.critical_section
+    cdef Tape recorded(self):
+        """Return the tape of a run on these; None: there is none."""
+        return self.tape
+
+    @cython.critical_section
+    cdef int record(self, Tape tape) except -1:
+        """Set the tape."""
+        self.tape = tape
+        return 0
 
 
 cdef Seen seen_in(list inputs, list outputs):

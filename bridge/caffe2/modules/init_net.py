@@ -7,7 +7,7 @@ from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.absent_gpus import without_absent_gpus
 from bridge.caffe2.base.names import listed
 from bridge.caffe2.definitions.ssa import reads_and_writes
-from bridge.caffe2.execution.runnable_net import run_net_once
+from bridge.caffe2.workspaces.named_nets import run_net_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

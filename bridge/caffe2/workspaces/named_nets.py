@@ -27,8 +27,13 @@ from bridge.caffe2.base.created_nets import find_created_by
 from bridge.caffe2.base.errors import ReturnedFalseError, wrap_error
 from bridge.caffe2.base.messages import as_message, kind_of, message_in
 from bridge.caffe2.base.names import listed, name_of
-from bridge.caffe2.execution.blob_table import find_or_create, missing_from, remove_unused
-from bridge.caffe2.execution.runnable_net import RunnableNet, create_net, run_net_once
+from bridge.caffe2.execution.blob_table import (
+    BlobTable,
+    find_or_create,
+    missing_from,
+    remove_unused,
+)
+from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.operator_runs import count_of
 
@@ -63,6 +68,42 @@ def CreateNet(net: Any, overwrite: bool = False, input_blobs: Iterable[Any] | No
         remove_unused(workspace._blobs, new)
         raise
     return True
+
+
+def create_net(table: BlobTable, message: Any, overwrite: bool, caller: str) -> RunnableNet:
+    """Create the net of a NetDef on the blobs of `table`, keep it there by its name, return it.
+
+    Raises EnforceNotMet, also a ValueError: it has no name, or a net of that name exists and is not
+    to be replaced (`overwrite`); and as `RunnableNet`.
+    """
+    name = message.name
+    if not message.HasField("name"):
+        raise EnforceValueError(
+            "The net has no name; a net that is kept needs one.",
+            caller,
+            condition="net.has_name()",
+        )
+    if name in table._nets and not overwrite:
+        raise _known(name, caller)
+    net = RunnableNet(message, table, caller)
+    if overwrite:
+        table._nets[name] = net
+    elif table._nets.setdefault(name, net) is not net:
+        raise _known(name, caller)  # another thread has created it meanwhile
+    return net
+
+
+def _known(name: str, caller: str) -> EnforceValueError:
+    return EnforceValueError(
+        f"There is already a net {name!r}; overwrite=True replaces it.",
+        caller,
+        condition="overwrite",
+    )
+
+
+def run_net_once(table: BlobTable, message: Any, caller: str) -> None:
+    """Create the net of a NetDef on the blobs of `table`, run it once and discard it."""
+    RunnableNet(message, table, caller)._run(caller)
 
 
 def RunNet(name: Any, num_iter: int = 1, allow_fail: bool = False) -> bool:

@@ -20,8 +20,9 @@ from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, kind_of, message_in
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob
 from bridge.caffe2.execution.parallel import run_tasks
-from bridge.caffe2.execution.runnable_net import RunnableNet, create_net
+from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.workspaces.current import current
+from bridge.caffe2.workspaces.named_nets import create_net
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

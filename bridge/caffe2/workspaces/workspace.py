@@ -130,7 +130,7 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
 
         Raises EnforceNotMet as `CreateNet`.
         """
-        from bridge.caffe2.execution.runnable_net import create_net
+        from bridge.caffe2.workspaces.named_nets import create_net
 
         caller = "Workspace.create_net"
         return create_net(self, as_message(net, "NetDef", caller), overwrite, caller)
@@ -147,7 +147,7 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
         if kind == "OperatorDef":
             run_operator(self, definition_of(message, caller), caller)
         elif kind == "NetDef":
-            from bridge.caffe2.execution.runnable_net import run_net_once
+            from bridge.caffe2.workspaces.named_nets import run_net_once
 
             run_net_once(self, as_message(message, kind, caller), caller)
         elif kind in ("PlanDef", "ExecutionStep"):

@@ -17,7 +17,6 @@ import torch
 
 from bridge import c10
 from bridge.c10 import TypeMeta
-from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.blobs.torch_io import adopt, operand
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.operators.base.checks import INTS
@@ -128,23 +127,3 @@ class TorchOperator(Operator):
     def has_strings(self, i: int) -> bool:
         """Return whether input `i` is a tensor of strings."""
         return bool(self.Input(i).dtype() is c10.string)
-
-    def _refuse_device(self, i: int) -> None:
-        tensor, device = self.Input(i), self._definition.device
-        copy = "CopyGPUToCPU" if device.type == c10.DeviceType.CPU else "CopyCPUToGPU"
-        raise EnforceNotMet(
-            f"Input {i}, blob {self._definition.inputs[i]!r}, is on {tensor.device()}, and "
-            f"{self._definition.type} runs on {device}. Copy it by the operator {copy} first.",
-            self._definition.type,
-            condition="the inputs are on the operator's device",
-        )
-
-    def _refuse_type(self, i: int, types: Collection[TypeMeta]) -> None:
-        dtype = self.Input(i).dtype()
-        raise EnforceTypeError(
-            f"Input {i}, blob {self._definition.inputs[i]!r}, has "
-            f"{'the type ' + dtype.name if dtype else 'no type yet'}; {self._definition.type} "
-            f"takes {', '.join(one.name for one in types)} there.",
-            self._definition.type,
-            condition="IsType(T)",
-        )
