@@ -13,7 +13,15 @@ from libc.string cimport memcmp, memmove
 from bridge.c10 cimport resizing
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
-from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, UNVERIFIED, Storage, begin_of, set_flags
+from bridge.c10.storage cimport (
+    BORROWED,
+    EXTERNAL,
+    READONLY,
+    UNVERIFIED,
+    Storage,
+    begin_of,
+    set_flags,
+)
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     OWN_ORIGIN,

@@ -15,9 +15,8 @@ from bridge.caffe2.conversion.checkpoints import open_entries
 from bridge.caffe2.conversion.file_kinds import NET, kind_of_file, unknown_file
 from bridge.caffe2.conversion.predictor_export import predictor_export_in
 from bridge.caffe2.definitions.ssa import reads_and_writes
-from bridge.caffe2.modules.init_net import run_init_net
 from bridge.caffe2.tensor.tensor import Tensor
-from bridge.caffe2.workspaces.named_nets import run_net_once
+from bridge.caffe2.workspaces.named_nets import run_init_net, run_net_once
 from bridge.caffe2.workspaces.workspace import Workspace
 
 TYPE_CHECKING = False

@@ -11,6 +11,7 @@ from bridge.caffe2.base.names import shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 # Lists of at least this many numbers are stored as arrays, of these type codes.
@@ -191,11 +192,16 @@ def _text(value: bytes) -> str | bytes:
         return value
 
 
-def single_value(values: Values, name: str, default: Any, caller: str) -> Any:
+def single_value(arguments: Mapping[str, Values], name: str, default: Any, caller: str) -> Any:
     """Return the value of an argument, converted to the type of `default` unless that is None.
+
+    It is `default` if there is no argument of the name.
 
     Raises EnforceNotMet, also a TypeError: the argument has another type, or several values.
     """
+    values = arguments.get(name)
+    if values is None:
+        return default
     for field in (_PREFERRED_FIELDS.get(type(default), "f"), *_SINGLE):
         if field in values:
             value = values[field]
@@ -208,12 +214,17 @@ def single_value(values: Values, name: str, default: Any, caller: str) -> Any:
     return _as_kind(value, default, name, caller)
 
 
-def repeated_value(values: Values, name: str, default: Any, caller: str) -> list[Any]:
+def repeated_value(
+    arguments: Mapping[str, Values], name: str, default: Any, caller: str
+) -> list[Any]:
     """Return the values of an argument as a new list, converted to the type of those in `default`.
 
-    The list is empty if the argument has no repeated values. Raises EnforceNotMet, also a
-    TypeError: they have another type.
+    It is ``list(default)`` if there is no argument of the name, and empty if that has no repeated
+    values. Raises EnforceNotMet, also a TypeError: they have another type.
     """
+    values = arguments.get(name)
+    if values is None:
+        return list(default)
     for field in _REPEATED:
         if field in values:
             items = list(values[field])

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Declaration
     from bridge.caffe2.gradients.maker import GradientMaker
 
-__all__ = ["autograd_of"]
-
 _FLOATS = tuple(map(TypeMeta.Make, (float16, float32, float64)))
 
 

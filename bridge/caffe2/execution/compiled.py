@@ -135,7 +135,11 @@ class _CompiledPart:
             given = dict(zip(self._inputs, tensors, strict=True))
             for name, value in zip(names, results, strict=True):
                 before = given.get(name)
-                if before is not None and _is_like(before, value):
+                if (
+                    before is not None
+                    and before.is_same_size(value)
+                    and before.dtype == value.dtype
+                ):
                     before.copy_(value)
                 else:
                     put(self._outputs[name], value)
@@ -209,11 +213,6 @@ class _CompiledPart:
                 results[i] = value.clone(memory_format=torch.contiguous_format)
             owned.add(results[i].untyped_storage()._cdata)
         return results
-
-
-def _is_like(before: torch.Tensor, value: torch.Tensor) -> bool:
-    """Return whether a value can be written into the memory of the one before."""
-    return before.shape == value.shape and before.dtype == value.dtype
 
 
 def _overlap(tensors: Sequence[torch.Tensor]) -> bool:

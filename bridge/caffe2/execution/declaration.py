@@ -86,17 +86,11 @@ class Arguments:
 
     def single(self, name: str, default: Any = None) -> Any:
         """Return the value of an argument, as `Operator.GetSingleArgument`."""
-        values = self._values.get(name)
-        if values is None:
-            return default
-        return single_value(values, name, default, "Operator.GetSingleArgument")
+        return single_value(self._values, name, default, "Operator.GetSingleArgument")
 
     def repeated(self, name: str, default: Sequence[Any] = ()) -> list[Any]:
         """Return the values of an argument as a list, as `Operator.GetRepeatedArgument`."""
-        values = self._values.get(name)
-        if values is None:
-            return list(default)
-        return repeated_value(values, name, default, "Operator.GetRepeatedArgument")
+        return repeated_value(self._values, name, default, "Operator.GetRepeatedArgument")
 
 
 class Bound(BoundCore):

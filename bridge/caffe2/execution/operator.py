@@ -176,10 +176,7 @@ class Operator(OperatorCore):
         would change its value. Follows ArgumentHelper::GetSingleArgument,
         caffe2/utils/proto_utils.cc, which refuses a whole number for a float.
         """
-        values = self._definition.arguments.get(name)
-        if values is None:
-            return default
-        return single_value(values, name, default, "Operator.GetSingleArgument")
+        return single_value(self._definition.arguments, name, default, "Operator.GetSingleArgument")
 
     def GetRepeatedArgument(self, name: str, default: Sequence[Any] = ()) -> list[Any]:
         """Return the values of argument `name` as a list, or ``list(default)`` if it is absent.
@@ -189,10 +186,8 @@ class Operator(OperatorCore):
         another type.
         Follows ArgumentHelper::GetRepeatedArgument, caffe2/utils/proto_utils.cc.
         """
-        values = self._definition.arguments.get(name)
-        if values is None:
-            return list(default)
-        return repeated_value(values, name, default, "Operator.GetRepeatedArgument")
+        arguments = self._definition.arguments
+        return repeated_value(arguments, name, default, "Operator.GetRepeatedArgument")
 
     def InputIsType(self, i: int, T: Any) -> bool:
         """Return whether input `i` holds an object of type `T`, as `Blob.IsType`."""

@@ -6,9 +6,6 @@ from typing_extensions import disjoint_base
 
 from bridge.caffe2.execution.tape import Tape
 
-def tensors_of(
-    keys: dict[str, str], parameters: dict[str, Any], buffers: dict[str, Any]
-) -> list[Any]: ...
 def signature_of(operands: list[Any]) -> bytes | None: ...
 
 @disjoint_base

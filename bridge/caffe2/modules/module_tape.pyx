@@ -36,18 +36,6 @@ cdef object _is_grad_enabled = None
 cdef object _users_of_storage = None
 
 
-def tensors_of(
-    dict keys not None: dict[str, str],
-    dict parameters not None: dict[str, Any],
-    dict buffers not None: dict[str, Any],
-) -> list[Any]:
-    """Return the parameters and buffers of a module, in the order of the values of `keys`."""
-    cdef list found = []
-    for key in keys.values():
-        found.append(parameters[key] if key in parameters else buffers[key])
-    return found
-
-
 def signature_of(list operands not None) -> bytes | None:
     """Return the types and sizes of tensors; None if no tape can be bound to them.
 

@@ -33,10 +33,9 @@ from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob, missing_from
 from bridge.caffe2.execution.net_function import NetFunction, Step, last_uses, names_of
-from bridge.caffe2.modules.init_net import run_init_net
-from bridge.caffe2.modules.module_tape import tensors_of
 from bridge.caffe2.modules.taped_steps import Buffers, Learned, TapedSteps
 from bridge.caffe2.workspaces.current import current
+from bridge.caffe2.workspaces.named_nets import run_init_net
 from bridge.caffe2.workspaces.workspace import Workspace
 from bridge.exchange.conversion import export_source
 from bridge.exchange.torch_export import export_torch
@@ -269,21 +268,18 @@ class NetModule(torch.nn.Module):
             given = [x if isinstance(x, torch.Tensor) else _as_value(x) for x in inputs]
         else:
             given = self._bind_inputs(inputs, inputs_by_name)
-        if torch.compiler.is_compiling():  # which traces no compiled function
-            parameters, buffers = self._parameters, self._buffers
-            held = [
-                parameters[key] if key in parameters else buffers[key]
-                for key in self._keys.values()
-            ]
-            results = self._compute([*given, *held])
-        else:
-            operands = given + tensors_of(self._keys, self._parameters, self._buffers)
-            if torch.is_inference_mode_enabled():
-                # Tensors that are made in this mode cannot be written outside.
-                with torch.inference_mode(False), torch.no_grad():
-                    results = self._tapes(operands, self._compute)
-            else:
+        parameters, buffers = self._parameters, self._buffers
+        operands = given + [
+            parameters[key] if key in parameters else buffers[key] for key in self._keys.values()
+        ]
+        if torch.compiler.is_compiling():
+            results = self._compute(operands)
+        elif torch.is_inference_mode_enabled():
+            # Tensors that are made in this mode cannot be written outside.
+            with torch.inference_mode(False), torch.no_grad():
                 results = self._tapes(operands, self._compute)
+        else:
+            results = self._tapes(operands, self._compute)
         return results[0] if len(results) == 1 else tuple(results)
 
     def _compute(self, operands: list[Any], beside: Learned | Buffers | None = None) -> list[Any]:

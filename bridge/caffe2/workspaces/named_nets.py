@@ -23,10 +23,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.absent_gpus import without_absent_gpus
 from bridge.caffe2.base.created_nets import find_created_by
 from bridge.caffe2.base.errors import ReturnedFalseError, wrap_error
 from bridge.caffe2.base.messages import as_message, kind_of, message_in
 from bridge.caffe2.base.names import listed, name_of
+from bridge.caffe2.definitions.ssa import reads_and_writes
 from bridge.caffe2.execution.blob_table import (
     BlobTable,
     find_or_create,
@@ -104,6 +106,22 @@ def _known(name: str, caller: str) -> EnforceValueError:
 def run_net_once(table: BlobTable, message: Any, caller: str) -> None:
     """Create the net of a NetDef on the blobs of `table`, run it once and discard it."""
     RunnableNet(message, table, caller)._run(caller)
+
+
+def run_init_net(table: BlobTable, message: Any, caller: str) -> None:
+    """Run the NetDef of an init net once on `table`, which has no blobs yet.
+
+    Raises EnforceNotMet: the net reads blobs, so it is not an init net (also a ValueError), or an
+    operator failed.
+    """
+    read, _ = reads_and_writes((one.input, one.output) for one in message.op)
+    if read:
+        raise EnforceValueError(
+            f"The init net {message.name!r} reads {listed(read)}, which it does not make: it is a "
+            "net that computes, and holds no weights. Were the two nets swapped?",
+            caller,
+        )
+    run_net_once(table, without_absent_gpus(message, caller), caller)
 
 
 def RunNet(name: Any, num_iter: int = 1, allow_fail: bool = False) -> bool:
