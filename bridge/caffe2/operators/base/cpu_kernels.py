@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FEW = 4096  # elements up to which a kernel is faster; for more, torch's wider vectors win
+_FEW = 4096  # elements up to which a kernel is faster; for more, torch's wider vectors win
 
 
 def takes_kernels(*tensors: Tensor, dtype: dtype | None = None) -> bool:
@@ -51,6 +51,11 @@ def takes_kernels(*tensors: Tensor, dtype: dtype | None = None) -> bool:
         ):
             return False
     return not is_observed() and not torch._C._is_any_autocast_enabled()
+
+
+def takes_few(first: Tensor | None, *others: Tensor) -> bool:
+    """Return whether kernels may be called on these, and `first` is there and has few elements."""
+    return first is not None and takes_kernels(first, *others) and first.numel() <= _FEW
 
 
 def address_of(x: Tensor, numel: int) -> int:

@@ -7,7 +7,7 @@ import math
 
 from torch import Tensor
 
-from bridge.caffe2.operators.base.cpu_kernels import FEW, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
 
 _MOST_PER_CHANNEL = 1 << 16
@@ -35,9 +35,7 @@ def are_few(out: Tensor | None, *inputs: Tensor) -> bool:
     if out is None:
         return False
     shape = out.shape
-    return (
-        all(x.shape == shape for x in inputs) and takes_kernels(out, *inputs) and out.numel() <= FEW
-    )
+    return all(x.shape == shape for x in inputs) and takes_few(out, *inputs)
 
 
 def planes_of(out: Tensor | None, x: Tensor, b: Tensor) -> tuple[int, int, int] | None:

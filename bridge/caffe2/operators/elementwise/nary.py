@@ -10,7 +10,7 @@ from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require
-from bridge.caffe2.operators.base.cpu_kernels import FEW, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.elementwise import small_kernels
 
@@ -42,7 +42,7 @@ def _total(xs: tuple[Tensor, ...], out: Out) -> Tensor:
     _enforce_alike(xs)
     if len(xs) == 1:
         return _copied(xs[0], out)
-    if out is not None and len(xs) > 2 and xs[0].numel() <= FEW and takes_kernels(out, *xs):
+    if out is not None and len(xs) > 2 and takes_few(out, *xs):
         return _sum(out, [*xs], out.numel())
     total = torch.add(xs[0], xs[1], out=out)
     for x in xs[2:]:
@@ -123,7 +123,7 @@ def weighted_sum(*xs: Tensor, in_place: InPlace | None = None, out: Out = None) 
         not in_place or all(x is not first for x in values[1:]),
         "the output is in place of input 0 only",
     )
-    if out is not None and first.numel() <= FEW and takes_kernels(out, *xs):
+    if out is not None and takes_few(out, *xs):
         return _weighted_sum(out, [*values], [*weights], first.numel())
     total = torch.mul(first, weights[0].view(()), out=out)
     for x, weight in zip(values[1:], weights[1:], strict=True):

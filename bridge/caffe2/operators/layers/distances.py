@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.cpu_kernels import FEW, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few
 from bridge.caffe2.operators.layers import distance_kernels
 
 TYPE_CHECKING = False
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
 _half_square = recordable(distance_kernels.half_square)
 _half_square_gradient = recordable(distance_kernels.half_square_gradient)
-
-
-def _are_few(x: Tensor, *others: Tensor) -> bool:
-    return takes_kernels(x, *others) and x.numel() <= FEW
 
 
 def _pairs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -42,7 +38,7 @@ def _pairs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 def squared_l2_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     """Half the sum of (X - Y)^2."""
     x, y = _pairs(x, y)
-    if _are_few(x, y):
+    if takes_few(x, y):
         z = x.new_empty(x.shape[0]) if out is None else out
         return _half_square(z, x, y, *x.shape)
     apart = x - y
@@ -92,7 +88,7 @@ def squared_l2_distance_gradient(
 ) -> tuple[Tensor, Tensor]:
     """dX = (X - Y) * dZ, dY = -dX."""
     a, b, dz = _gradient_pairs(x, y, dz)
-    if _are_few(a, b, dz):
+    if takes_few(a, b, dz):
         dx, dy = (torch.empty_like(x), torch.empty_like(y)) if out is None else out
         return _half_square_gradient(dx, dy, a, b, dz, *a.shape), dy
     dx = ((a - b) * dz).view(x.shape)

@@ -14,7 +14,7 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
-from bridge.caffe2.operators.base.cpu_kernels import FEW, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few, takes_kernels
 from bridge.caffe2.operators.layers import recurrent_kernels
 
 TYPE_CHECKING = False
@@ -87,9 +87,8 @@ def _takes_kernel(out: Out, floats: tuple[Tensor, ...], lengths: Tensor | None, 
     ints = [t] if lengths is None else [t, lengths]
     return (
         out is not None
-        and out[0].numel() <= FEW
+        and takes_few(*out, *floats)
         and t.numel() == 1
-        and takes_kernels(*out, *floats)
         and takes_kernels(*ints, dtype=torch.int32)
     )
 

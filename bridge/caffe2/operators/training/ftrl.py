@@ -8,11 +8,10 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require, single
-from bridge.caffe2.operators.base.cpu_kernels import recordable
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few
 from bridge.caffe2.operators.training import step_kernels
 from bridge.caffe2.operators.training.optimizers import (
     alike,
-    are_few,
     learning_rate_of,
     rooms,
     written,
@@ -90,7 +89,7 @@ def _stepped(
     w, g = alike(var, grad)
     require(n_z.numel() == 2 * w.numel(), "there is one pair of n and z per parameter", n_z, w)
     given = (w, n_z, g) if alpha is None else (w, n_z, g, alpha)
-    if are_few(*given):
+    if takes_few(*given):
         inverse = settings.inverse(alpha)
         made = rooms(out, var, n_z)
         numbers = (1.0 if alpha is not None else inverse, settings.beta)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import FEW, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few, takes_kernels
 from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 from bridge.caffe2.operators.training import loss_kernels
@@ -144,7 +144,7 @@ def _logits_loss(
     """
     x, t, *given = _matrices(logits, targets, weights, log_d_trick=trick, unjoined_lr_loss=unjoined)
     plain = not trick and not unjoined
-    if plain and not given and out is not None and x.numel() <= FEW and takes_kernels(out, x, t):
+    if plain and not given and out is not None and takes_few(x, out, t):
         return _sigmoid_cross_entropy(out, x, t, *x.shape)
     if plain:
         weight = given[0] if given else None
@@ -175,7 +175,7 @@ def _logits_gradient(
     x, t, *given = _matrices(logits, targets, weights, log_d_trick=trick, unjoined_lr_loss=unjoined)
     require(dy.numel() == x.shape[0], "there is one gradient per row", dy, logits)
     plain = not (trick or unjoined or given)
-    if plain and out is not None and x.numel() <= FEW and takes_kernels(out, dy, x, t):
+    if plain and takes_few(out, dy, x, t):
         return _sigmoid_cross_entropy_gradient(out, dy, x, t, *x.shape)
     if trick:
         slopes = (2 * t - 1) * torch.sigmoid(-x)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, require
-from bridge.caffe2.operators.base.cpu_kernels import FEW, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few, takes_kernels
 from bridge.caffe2.operators.layers import distance_kernels
 from bridge.caffe2.operators.training import loss_kernels
 
@@ -29,7 +29,7 @@ def averaged_loss(x: Tensor, *, out: Out = None) -> Tensor:
     Follows AveragedLoss, caffe2/operators/loss_op.h, PyTorch 1.8.1.
     """
     n = x.numel()
-    if takes_kernels(x) and 0 < n <= FEW:
+    if takes_few(x) and n:
         return _mean(x.new_empty(()) if out is None else out, x, n)
     return x.mean() if n else x.new_zeros(())
 
@@ -39,7 +39,7 @@ def averaged_loss_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """(X, dY: ()) -> dX."""
     require(dy.numel() == 1, "the gradient has one element", dy)
     n = x.numel()
-    if takes_kernels(x, dy) and 0 < n <= FEW:
+    if takes_few(x, dy) and n:
         return _spread(x.new_empty(x.shape) if out is None else out, dy, n)
     return torch.div(dy.view(()).expand(x.shape), max(n, 1), out=out)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
-from bridge.caffe2.operators.base.cpu_kernels import FEW, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few
 from bridge.caffe2.operators.training import step_kernels
 
 TYPE_CHECKING = False
@@ -51,11 +51,6 @@ _wngrad = recordable(step_kernels.wngrad)
 _adadelta = recordable(step_kernels.adadelta)
 _storm = recordable(step_kernels.storm)
 _rms_prop = recordable(step_kernels.rms_prop)
-
-
-def are_few(first: Tensor, *others: Tensor) -> bool:
-    """Return whether kernels of `step_kernels` can make a step on these tensors."""
-    return takes_kernels(first, *others) and first.numel() <= FEW
 
 
 def rooms(out: Out, *like: Tensor) -> tuple[Tensor, ...]:
@@ -105,7 +100,7 @@ def momentum_sgd_update(
 ) -> tuple[Tensor, ...]:
     """(gradient, momentum, rate, parameters) -> step, momentum, parameters - step."""
     g, m, w = alike(grad, moment, param)
-    if are_few(g, m, w, lr):
+    if takes_few(g, m, w, lr):
         made = rooms(out, grad, moment, param)
         numbers = (g.numel(), momentum, nesterov)
         _momentum(*made, g, m, learning_rate_of(lr), w, *numbers)
@@ -153,7 +148,7 @@ def adam(
     """
     w, m, v, g = alike(param, moment_1, moment_2, grad)
     lr = learning_rate_of(lr)
-    if are_few(w, m, v, g, lr) and iteration.is_cpu and iteration.numel() == 1:
+    if takes_few(w, m, v, g, lr) and iteration.is_cpu and iteration.numel() == 1:
         like = (param, moment_1, moment_2, param)[:outputs]
         made = rooms(out, *like)
         step = made[3] if outputs > 3 else None
@@ -190,7 +185,7 @@ def adagrad(
     Follows AdagradOp, caffe2/sgd/adagrad_op.h, PyTorch 1.8.1.
     """
     w, h, g = alike(param, moment, grad)
-    if outputs == 2 and are_few(w, h, g, lr):
+    if outputs == 2 and takes_few(w, h, g, lr):
         made = rooms(out, param, moment)
         numbers = (w.numel(), epsilon, decay, weight_decay)
         _adagrad(*made, w, h, g, learning_rate_of(lr), *numbers)
@@ -223,7 +218,7 @@ def rms_prop(
     Follows RmsPropOp, caffe2/sgd/rmsprop_op.cc, PyTorch 1.8.1.
     """
     g, squares, m = alike(grad, mean_squares, moment)
-    if are_few(g, squares, m, lr):
+    if takes_few(g, squares, m, lr):
         made = rooms(out, grad, mean_squares, moment)
         numbers = (g.numel(), decay, momentum, epsilon)
         _rms_prop(*made, g, squares, m, learning_rate_of(lr), *numbers)
@@ -260,7 +255,7 @@ def adadelta(
     Follows AdadeltaOp, caffe2/sgd/adadelta_op.h, PyTorch 1.8.1.
     """
     w, h, d, g = alike(param, moment, moment_delta, grad)
-    if are_few(w, h, d, g, lr):
+    if takes_few(w, h, d, g, lr):
         made = rooms(out, param, moment, moment_delta)
         _adadelta(*made, w, h, d, g, learning_rate_of(lr), w.numel(), epsilon, decay)
         return made
@@ -285,7 +280,7 @@ def wngrad(
     """
     (w, g), b = alike(param, grad), moment
     require(b.numel() == 1, "b has one element", b)
-    if outputs == 2 and are_few(w, g, b, lr):
+    if outputs == 2 and takes_few(w, g, b, lr):
         made = rooms(out, param, moment)
         _wngrad(*made, w, b, g, learning_rate_of(lr), w.numel(), epsilon)
         return made
@@ -322,7 +317,7 @@ def storm(
     Follows StormOp, caffe2/sgd/storm_op.h, PyTorch 1.8.1.
     """
     w, m, g = alike(param, moment, grad)
-    if are_few(w, m, g, grad_sq_sum, lr) and grad_sq_sum.numel() == 1:
+    if takes_few(w, m, g, grad_sq_sum, lr) and grad_sq_sum.numel() == 1:
         made = rooms(out, param, moment, grad_sq_sum)
         rate = learning_rate_of(lr)
         _storm(*made, w, m, grad_sq_sum, g, rate, w.numel(), momentum, beta)

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few, takes_kernels
 from bridge.caffe2.operators.training import step_kernels
-from bridge.caffe2.operators.training.optimizers import alike, are_few, rooms, written
+from bridge.caffe2.operators.training.optimizers import alike, rooms, written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def yellow_fin(
     require(iteration.numel() == 1, "the iteration has one element", iteration)
     olds = [moment, lr_avg, mu_avg, curv_win, g_avg, g2_avg, scalars_memory]
     if (
-        are_few(w, g, *olds)
+        takes_few(w, g, *olds)
         and takes_kernels(iteration, dtype=torch.int64)
         and lr_avg.numel() == mu_avg.numel() == 1
     ):

@@ -57,6 +57,6 @@ def test_kernels_take_the_steps_of_the_functions(
 ) -> None:
     found = run(case)
     for module in (ftrl, optimizers, yellow_fin):
-        monkeypatch.setattr(module, "are_few", lambda *tensors: False)
+        monkeypatch.setattr(module, "takes_few", lambda *tensors: False)
     for name, expected in run(case).items():
         np.testing.assert_allclose(found[name], expected, rtol=3e-5, atol=1e-6)
