@@ -23,6 +23,7 @@ from bridge import caffe2
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.proto import caffe2_pb2
 from tests.benchmarks.zoo_weights import INPUTS, weights
+from tests.helpers.torch_release import require_release
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
@@ -290,6 +291,8 @@ def test_an_exported_module_is_loaded_and_computes_the_same(make: Callable[[], C
 
 @batched
 def test_an_exported_module_takes_any_batch(make: Callable[[], Case]) -> None:
+    if make in (mlp_with_loss, softmax_with_loss):
+        require_release(2, 9, "export takes the batch of a net with a loss for a constant")
     module, inputs = module_of(make())
     batch = torch.export.Dim("batch", min=2)
     shapes = tuple({0: batch} for _ in inputs)
@@ -343,6 +346,8 @@ def test_a_module_is_compiled_before_its_first_run() -> None:
 def test_onnx_runtime_computes_the_same(make: Callable[[], Case], tmp_path: Path) -> None:
     pytest.importorskip("onnxscript")
     onnxruntime = pytest.importorskip("onnxruntime")
+    if make is conv_net:
+        require_release(2, 9, "torch.onnx fails at batch normalization")
     module, inputs = module_of(make())
     wanted = module.eval()(*inputs).detach().numpy()
     path = str(tmp_path / "net.onnx")
@@ -439,6 +444,8 @@ COMPILED: list[tuple[str, list[Any], int, dict[str, Any]]] = [
 def test_operators_compile_without_a_graph_break(
     op_type: str, inputs: list[Any], count: int, arguments: dict[str, Any]
 ) -> None:
+    if op_type == "PackSegments":
+        require_release(2, 9, "values of a tensor break the graph")
     names = [f"x{i}" for i in range(len(inputs))]
     outputs = [f"y{i}" for i in range(count)]
     net = core.Net("one")

@@ -102,7 +102,6 @@ class Windows:
     rounded up, 3: as pooling in Caffe); `global_pooling` (0): one window, the whole image.
     """
 
-    __slots__ = ("dilation", "is_global", "kernel", "legacy", "pads", "stride")
     takes = (
         "int kernel, int kernel_h, int kernel_w, int[] kernels, int stride, "
         "int stride_h, int stride_w, int[] strides, int dilation, int dilation_h, "

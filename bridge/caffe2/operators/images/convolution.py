@@ -54,7 +54,7 @@ def _operands(
     )
     require(w.shape[0] % group == 0, "the number of outputs is divisible by group", w)
     require(list(w.shape[2:]) == list(windows.kernel), "the filter has the size of the kernel", w)
-    require(min(x.shape[1:]) > 0, "an image has at least one element", x)
+    require(0 not in x.shape[1:], "an image has at least one element", x)
     return x, w, windows.on(x.shape[2:])
 
 

@@ -70,9 +70,9 @@ def _images(x: Tensor, windows: Windows, order: str) -> tuple[Tensor, Window]:
 
 def _is_empty(x: Tensor, window: Window) -> bool:
     """Return whether there is nothing to pool. Raises EnforceNotMet: an image has no elements."""
-    if min(window.sizes) > 0 and min(x.shape) > 0:
+    if min(window.sizes) > 0 and 0 not in x.shape:
         return False
-    require(min(x.shape[1:]) > 0, "an image has at least one element", x)
+    require(0 not in x.shape[1:], "an image has at least one element", x)
     return True
 
 

@@ -81,7 +81,7 @@ def _operands(
     require(x.shape[1] == w.shape[0], "X has one channel per row of the filter", x, w)
     require(x.shape[1] % group == 0, "the number of channels is divisible by group", x)
     require(list(w.shape[2:]) == list(windows.kernel), "the filter has the size of the kernel", w)
-    require(min(x.shape[1:]) > 0, "an image has at least one element", x)
+    require(0 not in x.shape[1:], "an image has at least one element", x)
     return x, w
 
 

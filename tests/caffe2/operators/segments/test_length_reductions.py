@@ -11,6 +11,7 @@ import torch
 
 from bridge import caffe2
 from bridge.caffe2 import core, workspace
+from tests.helpers.torch_release import require_release
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
@@ -98,11 +99,8 @@ def test_an_exported_module_agrees_with_the_module(
     torch.testing.assert_close(exported(*given), module(*given), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.skipif(
-    tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9),
-    reason="before torch 2.9, export takes the number of indices for a constant",
-)
 def test_an_exported_module_takes_any_number_of_indices() -> None:
+    require_release(2, 9, "export takes the number of indices for a constant")
     net, names = made("SparseLengthsSum", {}, [TABLE, INDICES, LENGTHS])
     module = caffe2.to_module(net, inputs=names)
     exported = torch.export.export(
