@@ -128,6 +128,7 @@ _NAMES: dict[str, dict[str, Any]] = {
 }
 # Modules of the standard library, under six's names; modules of urllib have the same below it.
 _MOVED = {
+    "mock": "unittest.mock",
     "six.StringIO": "io.StringIO",
     "six.BytesIO": "io.BytesIO",
     "six.moves.configparser": "configparser",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Generator
+from functools import cache
 from types import ModuleType
 
 from bridge.caffe2.legacy import onnx_models
@@ -106,10 +107,45 @@ def _getargspec(func: Any) -> _ArgSpec:
     return _ArgSpec(*inspect.getfullargspec(func)[:4])
 
 
+def _topological_sort(graph: Any) -> Any:
+    """Yield the nodes of a graph as networkx before 2.6 did: the last that is ready comes first."""
+    import networkx  # type: ignore[import-untyped]
+
+    missing = dict(graph.in_degree())
+    ready = [node for node, count in missing.items() if count == 0]
+    done = 0
+    while ready:
+        node = ready.pop()
+        done += 1
+        for _, child in graph.edges(node):
+            missing[child] -= 1
+            if missing[child] == 0:
+                ready.append(child)
+        yield node
+    if done < len(missing):
+        raise networkx.NetworkXUnfeasible("Graph contains a cycle.")
+
+
+def _digraph(*args: Any, **kwargs: Any) -> Any:
+    """Return a directed graph whose nodes are ``graph.node`` too, as before networkx 2.4."""
+    return _digraph_class()(*args, **kwargs)
+
+
+@cache
+def _digraph_class() -> Any:
+    import networkx
+
+    class DiGraph(networkx.DiGraph):  # type: ignore[misc]
+        node = property(lambda self: self.nodes)
+
+    return DiGraph
+
+
 _VIEWS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "onnx": ({"mapping": onnx_models.mapping, "optimizer": onnx_models.optimizer}, {}),
     "onnx.utils": ({"polish_model": onnx_models.polish_model}, {}),
     "inspect": ({"getargspec": _getargspec}, {}),
+    "networkx": ({"DiGraph": _digraph, "topological_sort": _topological_sort}, {}),
     "scipy": ({}, {}),
     "scipy.interpolate": ({"interp2d": _interp2d}, {}),
     "numpy": ({**_PYTHON_TYPES, "asscalar": _asscalar, "sum": _sum}, _RENAMED_IN_NUMPY),

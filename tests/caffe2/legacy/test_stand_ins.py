@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import unittest.mock
 import urllib.parse
 
 import pytest
@@ -17,6 +18,7 @@ def test_stand_ins_have_the_names_and_modules_of_six() -> None:
     assert six.moves.urllib.parse is urllib.parse
     assert stand_in("six.moves", ("range",)) is six.moves
     assert stand_in("six.moves.urllib", None) is six
+    assert stand_in("mock", ("Mock",)) is stand_in("mock", None) is unittest.mock
     assert stand_in("torch", ()) is None and stand_in("six.nothing", ("x",)) is None
     with pytest.raises(AttributeError, match="pip install six"):
         six.nothing  # noqa: B018

@@ -46,3 +46,17 @@ def test_interp2d_interpolates_a_grid() -> None:
     np.testing.assert_allclose(function([0.5, 1.5], [1.0]), expected, rtol=1e-6)
     with pytest.raises(NotImplementedError, match="grid"):
         old.interp2d(x, x, values[0])
+
+
+def test_networkx_sorts_and_names_as_before() -> None:
+    networkx = pytest.importorskip("networkx")
+    old = old_view(networkx)
+    graph = old.DiGraph()
+    graph.add_edges_from([(0, 1), (1, 3), (2, 3), (4, 5)])
+    graph.node[3]["height"] = 2
+    assert graph.nodes[3] == {"height": 2} == graph.copy().node[3]
+    assert list(old.topological_sort(graph)) == [4, 5, 2, 0, 1, 3]
+    graph.add_edge(3, 0)
+    with pytest.raises(networkx.NetworkXUnfeasible, match="cycle"):
+        list(old.topological_sort(graph))
+    assert not hasattr(networkx.DiGraph(), "node")
