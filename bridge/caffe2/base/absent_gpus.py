@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 _CUDA = 1  # Caffe2's number of the device type
+_COPIES = ("CopyCPUToGPU", "CopyGPUToCPU")
 
 
 def without_absent_gpus(message: Any, caller: str) -> Any:
     """Return a NetDef without the device options of GPUs that torch does not see.
 
-    A module, or a file, runs where its tensors are. The result is a copy, and a warning names the
-    GPUs; it is `message` itself if there are none.
+    A module, or a file, runs where its tensors are. Copies to and from such a GPU are copies. The
+    result is a copy, and a warning names the GPUs; it is `message` itself if there are none.
     """
     count = NumCudaDevices()
     absent = {owner.device_option.device_id for owner in _owners(message, count)}
@@ -30,6 +31,10 @@ def without_absent_gpus(message: Any, caller: str) -> Any:
     made.CopyFrom(message)
     for owner in list(_owners(made, count)):
         owner.ClearField("device_option")
+        for operator in owner.op if owner.DESCRIPTOR.name == "NetDef" else (owner,):
+            inherits = operator is owner or not operator.HasField("device_option")
+            if inherits and operator.type in _COPIES:  # there are no two devices to copy between
+                operator.type = "Copy"
     warnings.warn(
         f"{caller}: net {message.name!r} is to run on {listed([f'cuda:{i}' for i in absent])}, and "
         "torch sees no such device; these device options are dropped.",

@@ -77,3 +77,15 @@ def test_nets_in_files_are_converted(tmp_path: Path, capsys: Any) -> None:
     with pytest.warns(UserWarning, match="cuda:200"):
         assert main(["caffe2", "convert", paths[2], "-o", weights]) in (0, None)
     assert np.load(weights)["b"].tolist() == [1.0, 1.0]
+
+
+def test_copies_to_and_from_an_absent_gpu_are_copies() -> None:
+    net = core.Net("copies")
+    with core.DeviceScope(ABSENT):
+        net.CopyCPUToGPU("x", "on_gpu")
+        net.Negative("on_gpu", "negative")
+        net.CopyGPUToCPU("negative", "y")
+    with pytest.warns(UserWarning, match="cuda:200"):
+        module = caffe2.to_module(net, inputs=["x"], outputs=["y"])
+    assert module(torch.ones(2)).tolist() == [-1.0, -1.0]
+    assert [one.type for one in net.Proto().op][::2] == ["CopyCPUToGPU", "CopyGPUToCPU"]
