@@ -52,6 +52,7 @@ from bridge.caffe2.files.handles import (
 )
 from bridge.caffe2.legacy.onnx_export import export_to_onnx, support_onnx_export
 from bridge.caffe2.legacy.onnx_import import Caffe2Backend
+from bridge.caffe2.script_workspace import fetched
 from bridge.caffe2.workspaces.background import BackgroundPlan
 from bridge.caffe2.workspaces.background import RunPlanInBackground as run_plan_in_background
 from bridge.caffe2.workspaces.benchmark import BenchmarkNet as benchmark_net
@@ -199,8 +200,11 @@ use_trt = False
 
 
 def fetch_blob(name: Any) -> Any:
-    """Copy the value of the blob `name`, as `FetchBlob` does, but a quantized tensor as a tuple."""
-    return fetch_named(_current.workspace, name, "fetch_blob")
+    """Return a copy of the value of the blob `name`, of a quantized tensor a tuple.
+
+    Of what is no tensor and no string, return a description, as the `FetchBlob` of scripts does.
+    """
+    return fetched(lambda one: fetch_named(_current.workspace, one, "fetch_blob"), name)
 
 
 def local_blobs() -> list[str]:

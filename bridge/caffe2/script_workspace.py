@@ -17,9 +17,9 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from bridge.c10.errors import EnforceNotMet
+from bridge.c10.errors import EnforceKeyError, EnforceNotMet
 from bridge.caffe2 import workspace as _workspace
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
@@ -61,8 +61,18 @@ def FetchBlob(name: Any) -> Any:
 
     Raises EnforceNotMet: there is no such blob (also a KeyError), or its tensor cannot be fetched.
     """
+    return fetched(_workspace.FetchBlob, name)
+
+
+def fetched(fetch: Callable[[Any], Any], name: Any) -> Any:
+    """Return what `fetch` gives for the blob `name`; of no tensor and no string, a description.
+
+    Raises EnforceNotMet: as `fetch` for a name or a tensor.
+    """
     try:
-        return _workspace.FetchBlob(name)
+        return fetch(name)
+    except EnforceKeyError:
+        raise
     except EnforceNotMet:
         held = find_named(current.workspace, name, "FetchBlob")._contents()
         if isinstance(held, (Tensor, Int8TensorCPU)):

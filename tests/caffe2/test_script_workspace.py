@@ -53,6 +53,7 @@ def test_objects_are_described(op_type: str, args: dict[str, Any], kind: str) ->
     workspace.RunOperatorOnce(core.CreateOperator(op_type, [], ["x"], **args))
     said = f"x, a C++ native class of type {kind}.".encode()
     assert script_workspace.FetchBlob("x") == said
+    assert workspace.C.fetch_blob("x") == said
     assert script_workspace.FetchBlob(core.BlobReference("x")) == said
     assert script_workspace.FetchBlobs([b"x"]) == [script_workspace.blobs["x"]] == [said]
     with pytest.raises(c10.EnforceNotMet, match="cannot be fetched"):

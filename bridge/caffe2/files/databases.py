@@ -61,6 +61,25 @@ def open_reader(db_type: str, path: str) -> Reader:
     return _CLASSES[db_type][0](path)
 
 
+def open_to_append(db_type: str, path: str) -> Writer:
+    """Open an existing database, to write more records; a minidb is written anew, with the old.
+
+    Raises EnforceNotMet: it cannot be read or written, or unknown type.
+    """
+    check_type(db_type)
+    if _CLASSES[db_type] is _LMDB:
+        return LMDBWriter(path, append=True)
+    with open_reader(db_type, path) as old:
+        writer = open_writer(db_type, path)
+        try:
+            for record in old.records():
+                writer.put(record.key, record.read())
+        except BaseException:
+            writer.discard()
+            raise
+    return writer
+
+
 def open_writer(db_type: str, path: str) -> Writer:
     """Create a database. Raises EnforceNotMet: it cannot be created, or unknown type."""
     check_type(db_type)

@@ -37,6 +37,7 @@ from bridge.caffe2.files.databases import (
     check_type,
     database_types,
     open_reader,
+    open_to_append,
     open_writer,
     path_of,
 )
@@ -67,7 +68,7 @@ class DB:
         if mode is Mode.read:
             self._reader = open_reader(db_type, source)
         elif mode is Mode.write and os.path.exists(source):
-            self._writer = _continued(db_type, source)
+            self._writer = open_to_append(db_type, source)
         else:
             self._writer = open_writer(db_type, source)
         if self._writer is not None:
@@ -106,19 +107,6 @@ _written: WeakSet[DB] = WeakSet()
 def _close_all() -> None:
     for db in list(_written):
         db.close()
-
-
-def _continued(db_type: str, source: str) -> Writer:
-    """Return a writer that has the records of the existing database already."""
-    with open_reader(db_type, source) as old:
-        writer = open_writer(db_type, source)
-        try:
-            for record in old.records():
-                writer.put(record.key, record.read())
-        except BaseException:
-            writer.discard()
-            raise
-    return writer
 
 
 class Transaction:

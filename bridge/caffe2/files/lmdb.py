@@ -177,30 +177,35 @@ class LMDBReader(Reader):
 class LMDBWriter(Writer):
     """An LMDB database open for writing. `final`: the path that errors name, if it is another.
 
-    Raises EnforceNotMet: the path exists already (also a ValueError), or it cannot be created.
+    append: the database may exist, and gets the records when it is finished, where it is.
+
+    Raises EnforceNotMet: the path exists already (also a ValueError), it cannot be created, or the
+    package lmdb has it open in this process, which then writes to it alone.
     """
 
-    def __init__(self, path: str, final: str | None = None) -> None:
+    def __init__(self, path: str, final: str | None = None, append: bool = False) -> None:
         lmdb = _lmdb()
         self._path = final or path
         self._errors = (OSError, ValueError, lmdb.Error)
-        if os.path.lexists(path):
+        if os.path.lexists(path) and not append:
             raise EnforceValueError(
                 f"Database {path!r} exists already, and LMDB databases are not overwritten: remove "
                 "it first, or choose another name.",
                 _CALLER,
             )
         self._target = os.path.abspath(path)
-        self._temporary = temporary_name(self._target)
+        self._temporary = self._target if append else temporary_name(self._target)
         try:
-            os.mkdir(self._temporary)
+            if not append:
+                os.mkdir(self._temporary)
         except (OSError, ValueError) as cause:
             raise self._error(cause) from cause
         try:
             self._env = lmdb.open(os.fsencode(self._temporary), map_size=_MAP_NBYTES)
             self._transaction = self._env.begin(write=True)
         except BaseException as cause:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            if not append:
+                shutil.rmtree(self._temporary, ignore_errors=True)
             if isinstance(cause, self._errors):
                 raise self._error(cause) from cause
             raise
@@ -221,8 +226,9 @@ class LMDBWriter(Writer):
             self._transaction.commit()  # writes all of it to the disk
             self._env.close()
             # Fails if another process created the path meanwhile, unless it is an empty folder.
-            os.rename(self._temporary, self._target)
-            sync_folder(self._target)
+            if self._temporary != self._target:
+                os.rename(self._temporary, self._target)
+                sync_folder(self._target)
         except self._errors as cause:
             raise self._error(cause) from cause
         finally:
@@ -235,7 +241,8 @@ class LMDBWriter(Writer):
 
     def _remove(self) -> None:
         self._env.close()
-        shutil.rmtree(self._temporary, ignore_errors=True)
+        if self._temporary != self._target:
+            shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _error(self, cause: Exception) -> Exception:
         return wrap_error(f"Database {self._path!r} cannot be written", _CALLER, cause)

@@ -184,3 +184,28 @@ def test_the_names_of_the_extension_module() -> None:
     assert workspace.C.create_db is create_db
     assert workspace.C.DB is DB
     assert "minidb" in registered_dbs()
+
+
+def test_records_are_appended_to_an_lmdb_database(tmp_path: Path) -> None:
+    lmdb = pytest.importorskip("lmdb")
+    path = str(tmp_path / "db")
+    for mode, records in (
+        (Mode.new, {"a": "1", "b": "2"}),
+        (Mode.write, {"a": "3", "c": "4"}),
+    ):
+        db = create_db("lmdb", path, mode)
+        transaction = db.new_transaction()
+        for key, value in records.items():
+            transaction.put(key, value)
+        reader = create_db("lmdb", path, Mode.read) if mode is Mode.write else None
+        db.close()
+        if reader is not None:
+            assert reader.new_cursor().value() == b"1", "a reader keeps what it opened"
+    cursor = create_db("lmdb", path, Mode.read).new_cursor()
+    found = []
+    while cursor.valid():
+        found.append((cursor.key(), cursor.value()))
+        cursor.next()
+    assert found == [(b"a", b"3"), (b"b", b"2"), (b"c", b"4")]
+    with lmdb.open(path), pytest.raises(RuntimeError, match="already open in this process"):
+        create_db("lmdb", path, Mode.write)
