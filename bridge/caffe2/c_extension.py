@@ -52,7 +52,6 @@ from bridge.caffe2.files.handles import (
 )
 from bridge.caffe2.legacy.onnx_export import export_to_onnx, support_onnx_export
 from bridge.caffe2.legacy.onnx_import import Caffe2Backend
-from bridge.caffe2.script_workspace import fetched
 from bridge.caffe2.workspaces.background import BackgroundPlan
 from bridge.caffe2.workspaces.background import RunPlanInBackground as run_plan_in_background
 from bridge.caffe2.workspaces.benchmark import BenchmarkNet as benchmark_net
@@ -76,6 +75,7 @@ from bridge.caffe2.workspaces.named_nets import Nets as nets
 from bridge.caffe2.workspaces.named_nets import RunNet as run_net
 from bridge.caffe2.workspaces.named_nets import RunNetOnce as run_net_once
 from bridge.caffe2.workspaces.named_nets import net_named as _net_named
+from bridge.caffe2.workspaces.native_names import fetched
 from bridge.caffe2.workspaces.operator_cost import GetOperatorCost as get_operator_cost
 from bridge.caffe2.workspaces.operator_runs import RunOperatorMultiple as run_operator_multiple
 from bridge.caffe2.workspaces.plan_runs import RunPlan as run_plan

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Caffe2's Python says of blobs without a tensor: the names of their classes in C++."""
+
+from __future__ import annotations
+
+from bridge.c10.errors import EnforceKeyError, EnforceNotMet
+from bridge.caffe2.blobs.int8 import Int8TensorCPU
+from bridge.caffe2.blobs.objects import Map
+from bridge.caffe2.tensor import Tensor
+from bridge.caffe2.workspaces.current import current
+from bridge.caffe2.workspaces.named_blobs import find_named
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_INTEGERS = {"int": "int", "int32": "int", "int64": "long int", "int64_t": "long int"}
+# Of the classes of objects in blobs, as typeid().name() of g++ says them, demangled.
+_NAMES = {
+    "AtomicBool": "std::unique_ptr<std::atomic<bool> >",
+    "BlobsQueue": "std::shared_ptr<caffe2::BlobsQueue>",
+    "Counter": "std::unique_ptr<caffe2::Counter<long int> >",
+    "DBReader": "caffe2::db::DBReader",
+    "Index": "std::unique_ptr<caffe2::IndexBase>",
+    "Mutex": "std::unique_ptr<std::mutex>",
+    "PackedWeight": "std::unique_ptr<fbgemm::PackedGemmMatrixB<short unsigned int> >",
+    "RebatchingQueue": "std::unique_ptr<caffe2::RebatchingQueue>",
+    "StatRegistry": "std::unique_ptr<caffe2::StatRegistry>",
+    "StoreHandler": "std::unique_ptr<caffe2::StoreHandler>",
+    "TensorVector": "std::unique_ptr<std::vector<caffe2::Tensor> >",
+    "TextFileReader": "std::unique_ptr<caffe2::TextFileReaderInstance>",
+    "Timer": "caffe2::TimerInstance*",
+    "TreeCursor": "std::unique_ptr<caffe2::dataset_ops::TreeCursor>",
+    "WorkspaceStack": "caffe2::detail::WorkspaceStack",
+}
+
+
+def fetched(fetch: Callable[[Any], Any], name: Any) -> Any:
+    """Return what `fetch` gives for the blob `name`; of no tensor and no string, a description.
+
+    Raises EnforceNotMet: as `fetch` for a name or a tensor.
+    """
+    try:
+        return fetch(name)
+    except EnforceKeyError:
+        raise
+    except EnforceNotMet:
+        held = find_named(current.workspace, name, "FetchBlob")._contents()
+        if isinstance(held, (Tensor, Int8TensorCPU)):
+            raise
+        return f"{_text(name)}, a C++ native class of type {_native(held)}.".encode()
+
+
+def _text(name: Any) -> str:
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def _native(held: Any) -> str:
+    """Return the name in C++ of the class of an object."""
+    if held is None:
+        return "nullptr (uninitialized)"
+    if isinstance(held, Map):
+        key, value = _INTEGERS[held.keys.name], _INTEGERS[held.values.name]
+        return (
+            f"std::unordered_map<{key}, {value}, std::hash<{key}>, std::equal_to<{key}>, "
+            f"std::allocator<std::pair<const {key}, {value}> > >"
+        )
+    for one in type(held).__mro__[:-1]:
+        if one.__name__ in _NAMES:
+            return _NAMES[one.__name__]
+    return type(held).__name__
