@@ -13,6 +13,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require, single
+from bridge.caffe2.operators.quantized import int8_kernels
 from bridge.caffe2.operators.quantized.int8_operator import (
     Int8Operator,
     Quantized,
@@ -111,5 +112,13 @@ class Int8Add(Int8Operator):
         shift = 21 - ((float32_bits(max(scales)) >> 23) - 127)
         by = [round(math.ldexp(scale, shift)) for scale in scales]
         sums = -(by[0] * a.zero_point + by[1] * b.zero_point)
-        found = a.bytes.long() * by[0] + b.bytes.long() * by[1] + sums
-        return clamped(shifted(found, shift), self.zero_point, self.lowest)
+        if shift > 30 or not all(0 <= one.zero_point <= 255 for one in (a, b)):
+            found = a.bytes.long() * by[0] + b.bytes.long() * by[1] + sums
+            return clamped(shifted(found, shift), self.zero_point, self.lowest)
+        made = torch.empty(a.bytes.shape, dtype=torch.uint8, device="cpu")
+        left, right = a.bytes.contiguous(), b.bytes.contiguous()
+        int8_kernels.add_scaled(
+            *(left.data_ptr(), right.data_ptr(), left.numel(), *by, sums, shift),
+            *(self.zero_point, self.lowest, made.data_ptr()),
+        )
+        return made

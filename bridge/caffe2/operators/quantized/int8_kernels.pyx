@@ -5,7 +5,9 @@
 Memory is given by address, contiguous; nothing is checked.
 """
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from bridge.caffe2.operators.base.cloned cimport cloned_void
 
 
 def rescale(
@@ -31,3 +33,100 @@ def rescale(
             value = (value >> shift) + ((value & mask) - (value < 0) > threshold) + zero_point
             value = lowest if value < lowest else value
             target[i] = <uint8_t>(255 if value > 255 else value)
+
+
+cdef cloned_void to_floats(float *y, const uint8_t *x, int64_t n, float zero_point) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        y[i] = <float>x[i] - zero_point
+
+
+def floats_of_bytes(size_t x, Py_ssize_t n, int zero_point, size_t y) -> None:
+    """Set `y`, float32, to bytes less the zero point, in one pass."""
+    with nogil:
+        to_floats(<float *>y, <const uint8_t *>x, n, <float>zero_point)
+
+
+cdef cloned_void rescale_row(
+    uint8_t *y, const float *sums, const int32_t *bias, int64_t n, double by, int shift,
+    int32_t zero_point, int32_t lowest
+) noexcept nogil:
+    # Doubles are exact here, and vectors of every processor have them. What is added makes them
+    # positive, so that the conversion, which cuts off, rounds down.
+    cdef double more = (1 << 26) + 0.5
+    cdef int32_t mask = (<int32_t>1 << shift) - 1, threshold = mask >> 1, value, most = 255
+    cdef int32_t less = 1 << 26
+    cdef int64_t i
+    for i in range(n):
+        value = <int32_t>((<double>sums[i] + <double>bias[i]) * by + more) - less
+        value = (value >> shift) + ((value & mask) - (value < 0) > threshold) + zero_point
+        value = lowest if value < lowest else value
+        value = most if value > most else value
+        y[i] = <uint8_t>value
+
+
+def rescale_with_bias(
+    size_t sums,
+    size_t bias,
+    Py_ssize_t rows,
+    Py_ssize_t n,
+    int64_t multiplier,
+    int shift,
+    int64_t zero_point,
+    int64_t lowest,
+    size_t y,
+) -> bool:
+    """Do what `rescale` does to float32 sums (rows, n) and int32 biases (n), in one pass.
+
+    The sums are whole numbers below 2**24. Return False, having done nothing, if a bias or the
+    shift is too large for that. 112 × 112 × 48: 0.4 milliseconds, of int64 in three passes 1.9.
+    """
+    cdef const int32_t *given = <const int32_t *>bias
+    cdef double by = <double>multiplier / <double>(<int64_t>1 << 31)
+    cdef bint fits = shift <= 30
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(n):
+            fits &= -(1 << 25) < given[i] and given[i] < 1 << 25
+        if fits:
+            for i in range(rows):
+                rescale_row(
+                    <uint8_t *>y + i * n, <const float *>sums + i * n, given, n, by, shift,
+                    <int32_t>zero_point, <int32_t>lowest)
+    return fits
+
+
+cdef cloned_void add_bytes(
+    uint8_t *y, const uint8_t *a, const uint8_t *b, int64_t n, int32_t by_a, int32_t by_b,
+    int32_t start, int shift, int32_t zero_point, int32_t lowest
+) noexcept nogil:
+    cdef int32_t mask = (<int32_t>1 << shift) - 1, threshold = mask >> 1, value, most = 255
+    cdef int64_t i
+    for i in range(n):
+        value = a[i] * by_a + b[i] * by_b + start
+        value = (value >> shift) + ((value & mask) - (value < 0) > threshold) + zero_point
+        value = lowest if value < lowest else value
+        value = most if value > most else value
+        y[i] = <uint8_t>value
+
+
+def add_scaled(
+    size_t a,
+    size_t b,
+    Py_ssize_t n,
+    int by_a,
+    int by_b,
+    int start,
+    int shift,
+    int zero_point,
+    int lowest,
+    size_t y,
+) -> None:
+    """Set `y` to (a by_a + b by_b + start) / 2**shift, rounded as in `rescale`, as bytes.
+
+    The sums are int32.
+    """
+    with nogil:
+        add_bytes(
+            <uint8_t *>y, <const uint8_t *>a, <const uint8_t *>b, n, by_a, by_b, start, shift,
+            zero_point, lowest)

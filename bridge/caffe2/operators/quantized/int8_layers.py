@@ -23,6 +23,7 @@ from bridge.caffe2.operators.quantized.int8_operator import (
     Quantized,
     clamped,
     float32_bits,
+    floats_of,
     rescaled,
     wrapped,
 )
@@ -46,8 +47,9 @@ def _channels_last(y: Tensor) -> Tensor:
 def _exact(x: Quantized, w: Quantized, count: int) -> tuple[Tensor, Tensor]:
     """Return operands without zero points, whose sums of `count` products are exact."""
     largest = [max(one.zero_point, 255 - one.zero_point) for one in (x, w)]
-    dtype = torch.float32 if math.prod(largest) * count < 2**24 else torch.float64
-    return x.bytes.to(dtype) - x.zero_point, w.bytes.to(dtype) - w.zero_point
+    if math.prod(largest) * count < 2**24:
+        return floats_of(x.bytes, x.zero_point), floats_of(w.bytes, w.zero_point)
+    return x.bytes.double() - x.zero_point, w.bytes.double() - w.zero_point
 
 
 class _Layer(Int8Operator):
@@ -58,7 +60,7 @@ class _Layer(Int8Operator):
         require(bias.shape == sums.shape[-1:], "there is one bias per output", bias, sums)
         scale = single(single(x.scale * w.scale) / self.scale)
         lowest = self.wrapped_zero_point if self.lowest else 0
-        return rescaled(sums.long() + bias, scale, self.wrapped_zero_point, lowest)
+        return rescaled(sums, bias, scale, self.wrapped_zero_point, lowest)
 
     def operands(self) -> tuple[Quantized, Quantized, Tensor]:
         """Return X, the filter and the biases."""

@@ -137,9 +137,18 @@ def clamped(values: Tensor, zero_point: int, lowest: int) -> Tensor:
     return (values + zero_point).clamp_(lowest, 255).to(torch.uint8)
 
 
-def rescaled(sums: Tensor, scale: float, zero_point: int, lowest: int) -> Tensor:
-    """Return sums of products, int64, times `scale` as bytes: a product of 31 bits, then a shift.
+def floats_of(x: Tensor, zero_point: int) -> Tensor:
+    """Return bytes less the zero point, as float32."""
+    x = x.contiguous()
+    made = torch.empty(x.shape, dtype=torch.float32, device="cpu")
+    int8_kernels.floats_of_bytes(x.data_ptr(), x.numel(), zero_point, made.data_ptr())
+    return made
 
+
+def rescaled(sums: Tensor, bias: Tensor, scale: float, zero_point: int, lowest: int) -> Tensor:
+    """Return sums of products, with the biases of their last dimension, times `scale` as bytes.
+
+    The product has 31 bits, and is then shifted. The sums are whole numbers.
     Raises EnforceNotMet: the scale is not below 1, or far too small.
     """
     scale = single(scale)
@@ -150,9 +159,16 @@ def rescaled(sums: Tensor, scale: float, zero_point: int, lowest: int) -> Tensor
     )
     bits = float32_bits(scale)
     multiplier = ((bits & 0x007FFFFF) | 0x00800000) << 7
-    sums = sums.contiguous()
     made = torch.empty(sums.shape, dtype=torch.uint8, device="cpu")
     shift = 127 + 31 - 32 - (bits >> 23)
+    sums, bias = sums.contiguous(), bias.contiguous()
+    n = bias.numel()
+    if sums.dtype == torch.float32 and int8_kernels.rescale_with_bias(
+        *(sums.data_ptr(), bias.data_ptr(), sums.numel() // max(n, 1), n, multiplier, shift),
+        *(zero_point, lowest, made.data_ptr()),
+    ):
+        return made
+    sums = sums.long() + bias
     int8_kernels.rescale(
         sums.data_ptr(), sums.numel(), multiplier, shift, zero_point, lowest, made.data_ptr()
     )
