@@ -46,6 +46,7 @@ cpdef bint is_torch_tensor(object x)
 cpdef bint is_read_only_class(object cls) except -1
 cdef bint is_plain(object x) noexcept
 cpdef bint has_tangent(object tensor) except -1
+cdef object without_modes()
 cdef object untyped_storage(object tensor)
 cdef bint is_resizable(object untyped) except -1
 cdef uintptr_t address_of(object untyped) except? 1

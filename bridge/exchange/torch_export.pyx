@@ -31,7 +31,12 @@ from bridge.c10.views cimport alias
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.torch_api cimport is_tensor, load_torch, torch_type
 from bridge.exchange.torch_storage cimport torch_owner
-from bridge.exchange.torch_views cimport alias_of, is_same_tensor, taken_by_torch, torch_view
+from bridge.exchange.torch_views cimport (
+    is_same_tensor,
+    outgoing_alias,
+    taken_by_torch,
+    torch_view,
+)
 
 from bridge.c10.copy import register_device_copy
 from bridge.c10.errors import EnforceBufferError
@@ -49,7 +54,7 @@ cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False
             if origin is not None and not storage_flags(impl) & READONLY \
                     and is_same_tensor(impl, origin):
                 storage_of(impl).check()
-                return alias_of(origin)
+                return outgoing_alias(impl, origin)
         elif is_tensor(origin) and is_same_tensor(impl, origin):
             return origin
     return _new_tensor(impl, copy, writable, False)
@@ -111,12 +116,12 @@ cdef object _new_tensor(TensorImpl impl, object copy, bint writable, bint inside
     tensor = torch_view(impl, True)
     if not inside and tensor is storage_of(impl).base:
         _remember(impl, tensor)
-        return alias_of(tensor)
+        return outgoing_alias(impl, tensor)
     if inside:
         _remember(impl, tensor)
     elif _is_second_export(impl):
         _set_origin(impl, tensor)
-        return alias_of(tensor)
+        return outgoing_alias(impl, tensor)
     return tensor
 
 

@@ -25,7 +25,7 @@ from libc.stdint cimport uint16_t, uintptr_t
 
 from bridge.c10.python_api cimport FREE_THREADED
 from bridge.c10.type_meta cimport TypeMeta, as_type
-from bridge.exchange.torch_api cimport torch
+from bridge.exchange.torch_api cimport torch, without_modes
 
 from bridge.exchange.torch_api import on_torch_loaded
 
@@ -48,8 +48,7 @@ def _look():
     """Find the fields; `places.known` is set if all of them were."""
     if FREE_THREADED:
         return
-    with torch.utils._python_dispatch._disable_current_modes(), torch._C.DisableTorchFunction(), \
-            torch._C._DisableFuncTorch(), torch.inference_mode(False):
+    with without_modes(), torch.inference_mode(False):
         try:
             places.known = _found()
         except (AttributeError, RuntimeError, TypeError):

@@ -20,7 +20,7 @@ A view is an alias of the base that ``as_strided_`` gives its sizes (together 1.
 ``as_strided`` takes) where the base has its type, else it is made by ``set_``. torch dispatches
 both, so a mode or a transform that is active may turn the view into something else, and an
 operation that ran on the base may have changed it. The view is therefore compared with `impl`, and
-made once more, without modes and from a new base, where it differs.
+made once more where it differs: without modes, and then from a new base.
 """
 
 cimport cython
@@ -66,6 +66,7 @@ from bridge.exchange.torch_api cimport (
     torch_c,
     torch_type,
     untyped_storage,
+    without_modes,
 )
 from bridge.exchange.torch_description cimport described, has_lazy_bit
 from bridge.exchange.torch_layout cimport reads_offset, reads_unchanged
@@ -113,7 +114,7 @@ cdef object torch_view(TensorImpl impl, bint inside):
     cdef Storage storage
     cdef uintptr_t address
     cdef object dtype
-    cdef bint again = False
+    cdef int attempt = 0
     impl = seen(impl)
     address = <uintptr_t>impl.data("to_torch")
     storage = impl.storage
@@ -126,32 +127,33 @@ cdef object torch_view(TensorImpl impl, bint inside):
         base = _base(storage, impl)
         if base is None:            # the memory cannot be a part of that torch storage
             return taken_by_torch(impl)
-        if not again and base is storage.base and _is_whole(impl, storage) \
+        if attempt == 0 and base is storage.base and _is_whole(impl, storage) \
                 and is_same_tensor(impl, base):
-            return base if inside else alias_of(base)
+            return base if inside else outgoing_alias(impl, base)
         try:
-            tensor = _without_modes(impl, base, dtype, address) if again \
+            tensor = _without_modes(impl, base, dtype, address) if attempt \
                 else _expected_view(impl, base, dtype, address)
         except _NotAView:
             return taken_by_torch(impl)
         except MemoryError:
             raise
         except Exception as error:      # FakeTensorMode raises AssertionError
-            if again:
+            if attempt == 2:
                 raise BufferError(
                     f"torch makes no view of this memory; another thread may change it: {error}"
                 ) from error
             tensor = None
         if tensor is not None and Py_TYPE(tensor) == torch_type() and is_same_tensor(impl, tensor):
             return tensor
-        if again:
+        if attempt == 2:
             raise BufferError(
                 "torch gives a view of other memory here. Convert outside of torch's modes and "
                 "transforms.")
-        again = True
-        with cython.critical_section(storage):
-            if storage.base is base:
-                storage.base = None
+        if attempt == 1:
+            with cython.critical_section(storage):
+                if storage.base is base:
+                    storage.base = None
+        attempt += 1
 
 
 cdef object view_of(TensorImpl impl, object base=None):
@@ -224,8 +226,7 @@ cdef object _set(object untyped, object dtype, int64_t offset, tuple sizes, tupl
 
 
 cdef object _without_modes(TensorImpl impl, object base, object dtype, uintptr_t address):
-    with torch.utils._python_dispatch._disable_current_modes(), torch._C.DisableTorchFunction(), \
-            torch._C._DisableFuncTorch():
+    with without_modes():
         return _view(impl, base, dtype, address)
 
 
@@ -248,6 +249,23 @@ cdef tuple _torch_strides(TensorImpl impl):
         if impl.c_strides()[i] < 0:
             return tuple([abs(stride) for stride in strides])
     return strides
+
+
+cdef object outgoing_alias(TensorImpl impl, object tensor):
+    """Return another torch.Tensor over the memory of `tensor`, which `impl` has, to give out.
+
+    As for a view, modes and transforms have no say in it.
+    """
+    try:
+        made = alias_of(tensor)
+    except MemoryError:
+        raise
+    except Exception:       # FakeTensorMode raises AssertionError
+        made = None
+    if made is not None and Py_TYPE(made) == torch_type() and is_same_tensor(impl, made):
+        return made
+    with without_modes():
+        return alias_of(tensor)
 
 
 cdef object alias_of(object tensor):
@@ -319,7 +337,8 @@ cdef object _made(Storage storage, object owner, TensorImpl impl):
     cdef TypeMeta dtype
     if isinstance(owner, torch.UntypedStorage):
         dtype = _byte if len(owner) % itemsize else impl.c_dtype
-        return torch.empty(0, dtype=dtype.torch, device=owner.device).set_(owner)
+        with without_modes():
+            return torch.empty(0, dtype=dtype.torch, device=owner.device).set_(owner)
     if _is_whole(impl, storage):
         return taken_by_torch(impl)
     dtype = _byte if nbytes % itemsize else impl.c_dtype
@@ -401,8 +420,7 @@ cdef object _taken_as_bytes(TensorImpl impl):
                 and is_same_tensor(impl, tensor):
             return tensor
     # A mode or a transform is active. torch's guards end the process where they find no memory.
-    with torch.utils._python_dispatch._disable_current_modes(), torch._C.DisableTorchFunction(), \
-            torch._C._DisableFuncTorch(), torch.inference_mode(False):
+    with without_modes(), torch.inference_mode(False):
         return _set(untyped, impl.c_dtype.torch, 0, sizes, strides)
 
 

@@ -187,18 +187,28 @@ def test_new_memory_is_a_new_torch_storage() -> None:
     assert before.tolist() == [1.0] * 4
 
 
-@pytest.mark.parametrize("mode", ["inference", "fake", "grad", "functionalize", "vmap", "dispatch"])
-def test_modes_of_torch_do_not_change_exported_tensors(mode) -> None:
+MODES = ["inference", "fake", "fake beside", "grad", "functionalize", "vmap", "dispatch", "copies"]
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(1, None)], ids=["whole", "view"])
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("mode", MODES)
+def test_modes_of_torch_do_not_change_exported_tensors(mode, source, part) -> None:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Logs(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             return func(*args, **(kwargs or {}))
 
-    x, found = owned(), []
+    class Copies(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {})).clone()
+
+    x, found = source(), []
+    shown = x if part == slice(None) else x[part]
 
     def convert(_=None):
-        found.append(x[1:].to_torch())
+        found.extend(shown.to_torch() for _ in range(4))  # views are kept from the second on
         return torch.zeros(())
 
     if mode == "inference":
@@ -206,6 +216,12 @@ def test_modes_of_torch_do_not_change_exported_tensors(mode) -> None:
             convert()
     elif mode == "fake":
         with torch._subclasses.FakeTensorMode():
+            convert()
+    elif mode == "fake beside":
+        with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
+            convert()
+    elif mode == "copies":
+        with Copies():
             convert()
     elif mode == "grad":
         torch.func.grad(lambda a: a * 2 + convert())(torch.ones(()))
@@ -216,11 +232,12 @@ def test_modes_of_torch_do_not_change_exported_tensors(mode) -> None:
     else:
         with Logs():
             convert()
-    (out,) = found
-    assert type(out) is torch.Tensor
-    assert out.data_ptr() == x[1:].data_ptr()
-    out.add_(1)  # also outside of inference mode
-    assert same_torch_storage(out, x.to_torch())
+    for out in found:
+        assert type(out) is torch.Tensor
+        assert out.data_ptr() == shown.data_ptr()
+        assert out.shape == shown.shape
+        out.add_(1)  # also outside of inference mode
+        assert same_torch_storage(out, x.to_torch())
 
 
 def test_the_memory_goes_with_the_last_view() -> None:
