@@ -54,9 +54,7 @@ def other_storage(t):
 
 
 def other_memory_of_the_storage(t):
-    storage = t.untyped_storage()
-    storage.resize_(0)
-    storage.resize_(4096)
+    t.untyped_storage().resize_(1 << 20)
 
 
 def swapped(t):
