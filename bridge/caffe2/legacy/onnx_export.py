@@ -24,14 +24,7 @@ if TYPE_CHECKING:
 _CALLER = "export_to_onnx"
 _ONNX_TYPES = {caffe2: onnx for onnx, caffe2 in CAFFE2_TYPES.items() if onnx != 8}
 # Arguments that say how to compute, not what.
-_LEFT_OUT = (
-    "broadcast",
-    "cudnn_exhaustive_search",
-    "exhaustive_search",
-    "is_test",
-    "use_cudnn",
-    "ws_nbytes_limit",
-)
+_LEFT_OUT = ("cudnn_exhaustive_search", "exhaustive_search", "use_cudnn", "ws_nbytes_limit")
 
 
 class _Operator:
@@ -40,7 +33,7 @@ class _Operator:
     def __init__(self, message: Any, shapes: Mapping[str, Sequence[int]], names: DummyName) -> None:
         self.kind, self.name = message.type, message.name
         self.inputs, self.outputs = list(message.input), list(message.output)
-        self.args = ArgsToDict(message.arg)
+        self.args = {k: v for k, v in ArgsToDict(message.arg).items() if k not in _LEFT_OUT}
         self.shapes, self.fresh = shapes, names.new_dummy_name
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
@@ -114,8 +107,8 @@ def _plain(kind: str, **renamed: str) -> Callable[[_Operator], None]:
     """Return the rule of an operator that differs in names alone."""
 
     def rule(op: _Operator) -> None:
-        kept = {k: v for k, v in op.args.items() if k not in _LEFT_OUT}
-        op.add(kind, op.inputs, op.outputs, **{renamed.get(k, k): v for k, v in kept.items()})
+        op.args.pop("is_test", None)
+        op.add(kind, op.inputs, op.outputs, **{renamed.get(k, k): v for k, v in op.args.items()})
 
     return rule
 

@@ -118,7 +118,7 @@ def _fold(graph: Any, outer: Mapping[str, Any]) -> None:
                 _fold(attribute.g, constants)
         if node.op_type == "Constant" and node.attribute[0].name == "value":
             constants[node.output[0]] = node.attribute[0].t
-        if node.op_type == "Reshape" and node.input[1] in constants:
+        if node.op_type == "Reshape" and "".join(node.input[1:]) in constants:
             _drop_allowzero(node, numpy_helper.to_array(constants[node.input[1]]))
         names = FOLDED.get(node.op_type, ())
         given = list(node.input[1:])
@@ -199,7 +199,7 @@ def _free(graph: Any) -> Iterator[str]:
 
 def _split(graph: Any, init: bool) -> None:
     """Keep the nodes that depend on constants alone, or the others."""
-    from onnx import ValueInfoProto
+    from onnx import ValueInfoProto, helper
 
     constants = {one.name for one in graph.initializer}
     early: list[Any] = []
@@ -219,8 +219,12 @@ def _split(graph: Any, init: bool) -> None:
     known = {one.name: one for one in [*graph.value_info, *graph.output, *graph.input]}
     infos = [known.get(name, ValueInfoProto(name=name)) for name in crossing]
     weights = {one.name for one in graph.initializer}
-    unlisted = sorted(weights - {one.name for one in graph.input})
-    graph.input.extend(ValueInfoProto(name=one) for one in unlisted)
+    listed = {one.name for one in graph.input}
+    graph.input.extend(
+        helper.make_tensor_value_info(one.name, one.data_type, one.dims)
+        for one in graph.initializer
+        if one.name not in listed
+    )
     if init:
         _keep(graph.node, early)
         _keep(graph.input, [one for one in graph.input if one.name in weights])

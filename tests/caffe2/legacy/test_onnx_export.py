@@ -110,6 +110,15 @@ def test_onnx_computes_what_caffe2_does(
         assert ours.shape == theirs.shape
 
 
+def test_local_response_normalization_is_a_node() -> None:
+    operator = core.CreateOperator(
+        "LRN", ["x"], ["y", "scale"], size=5, order="NCHW", cudnn_exhaustive_search=False
+    )
+    (node,), _ = exported(operator, {})
+    assert (node.op_type, list(node.output)) == ("LRN", ["y"])
+    assert [one.name for one in node.attribute] == ["size"]
+
+
 def test_normalization_in_inference_is_a_node() -> None:
     operator = core.CreateOperator(
         "SpatialBN", ["x", "s", "b", "m", "v"], ["y"], is_test=1, epsilon=0.25, order="NCHW"

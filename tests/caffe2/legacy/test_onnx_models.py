@@ -39,6 +39,8 @@ def test_a_model_is_split_in_what_is_constant_and_the_rest() -> None:
     assert [node.output[0] for node in predict.node] == ["noise", "product", "sum", "cut", "y"]
     assert [one.name for one in predict.output] == ["y", "c"]
     assert {"x", "weight", "c", "doubled"} <= {one.name for one in predict.input}
+    (weight,) = (one for one in predict.input if one.name == "weight")
+    assert [one.dim_value for one in weight.type.tensor_type.shape.dim] == [3]
     assert len(model.graph.node) == 7, "the model stays"
 
 
@@ -47,6 +49,12 @@ def test_constant_inputs_are_attributes_again() -> None:
     assert list(nodes["cut"].input) == ["sum"]
     assert attributes_of(nodes["cut"]) == {"starts": [0], "ends": [2], "axes": [1]}
     assert attributes_of(nodes["y"]) == {"axis": -1}
+
+
+def test_a_reshape_of_opset_1_has_no_shape_to_look_at() -> None:
+    text = '<ir_version: 3, opset_import: ["" : 1]> agraph (float[2, 3] x) => (float[6] y)'
+    model = parser.parse_model(f"{text} {{ y = Reshape<shape=[6]>(x) }}")
+    assert attributes_of(polish_model(model).graph.node[0]) == {"shape": [6]}
 
 
 def test_a_softmax_of_an_inner_axis_is_refused() -> None:
