@@ -33,6 +33,7 @@ from tests.benchmarks.small_nets import (
     branches,
     chain,
     chain_by_hand,
+    lstm_step,
     recommendation,
     training_step,
 )
@@ -93,7 +94,8 @@ def small_subjects() -> dict[str, Subject]:
         compiled = (0.5, 0.1) if what.startswith("200 Relu") else (0.5, 0.15)
         made = (lambda types=types: chain(" ".join(types), types)), NO_BOUNDS, compiled
         subjects[what] = Subject(*made, chain_by_hand(types))
-    subjects["a training step"] = Subject(training_step, (2, 1.3), (0.8, 0.4))
+    subjects["a training step"] = Subject(training_step, (1.2, 0.6), (0.8, 0.4))
+    subjects["a step of an LSTM"] = Subject(lstm_step, (2, 1.5))
     return subjects
 
 

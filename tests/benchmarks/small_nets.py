@@ -111,6 +111,27 @@ def training_step() -> Made:
     return Made(net.Proto(), feeds, ["x", "label"])
 
 
+def lstm_step() -> Made:
+    """Return one step of an LSTM of 32 units on 4 sequences: 5 operators."""
+    random = np.random.RandomState(0)
+    n, d = 4, 32
+    feeds: dict[str, Any] = {name: random.randn(n, d).astype(np.float32) for name in ("x", "h")}
+    feeds |= {name: random.randn(1, n, d).astype(np.float32) for name in ("hidden", "cell")}
+    feeds |= {"lengths": np.full(n, 10, np.int32), "t": np.zeros(1, np.int32)}
+    net = core.Net("LSTM step")
+    for name in ("x", "h"):
+        feeds[f"w_{name}"] = random.randn(4 * d, d).astype(np.float32) / 6
+        feeds[f"b_{name}"] = np.zeros(4 * d, np.float32)
+        net.FC([name, f"w_{name}", f"b_{name}"], f"gates_{name}")
+    net.Sum(["gates_x", "gates_h"], "gates")
+    net.Reshape("gates", ["shaped", "sizes"], shape=[1, n, 4 * d])
+    hidden, _ = net.LSTMUnit(
+        ["hidden", "cell", "shaped", "lengths", "t"], ["new_hidden", "new_cell"]
+    )
+    net.AddExternalOutput(hidden)
+    return Made(net.Proto(), feeds, ["x", "h"])
+
+
 def sparse_training() -> Made:
     """Return one step of SparseAdagrad of 5 weights, of which some are summed to a prediction."""
     net = core.Net("sparse training")

