@@ -10,8 +10,8 @@ from bridge.c10.device import Device
 from bridge.c10.reports import report_copy
 from bridge.c10.type_meta import TypeMeta
 from bridge.exchange.import_tensor import import_tensor
+from bridge.exchange.nested_strings import first_leaf, import_strings
 from bridge.exchange.protocols import has_door
-from bridge.exchange.strings import first_leaf, import_strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.dlpack.abi cimport DL_CPU
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
-from bridge.c10.flags import FLAGS
+from bridge.c10.resize_flags import FLAGS
 
 
 cdef int require_contiguous(TensorImpl self, str caller) except -1:

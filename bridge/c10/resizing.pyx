@@ -57,7 +57,7 @@ from bridge.c10.tensor_impl cimport (
 from bridge.c10.type_meta cimport TypeMeta
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
-from bridge.c10.flags import FLAGS
+from bridge.c10.resize_flags import FLAGS
 
 
 @cython.critical_section

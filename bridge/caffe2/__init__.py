@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from bridge.c10.flags import FLAGS
 from bridge.c10.immortal import immortal as _immortal
+from bridge.c10.resize_flags import FLAGS
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.definitions.operator_types import built_in as _built_in
 from bridge.caffe2.install import install

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge.caffe2 import workspace as _workspace
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.workspaces.blob_functions import BlobDict
 from bridge.caffe2.workspaces.native_names import fetched
 

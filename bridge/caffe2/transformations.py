@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bridge.caffe2 import c_extension as C
-from bridge.caffe2.base.errors import EnforceAttributeError
+from bridge.caffe2.base.wrapped_errors import EnforceAttributeError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from bridge.caffe2.base.message_text import (
     TryReadProtoWithClass,
 )
 from bridge.caffe2.blobs.tensor_proto import Caffe2TensorToNumpyArray, NumpyArrayToCaffe2Tensor
-from bridge.caffe2.definitions.arguments import ArgsToDict, MakeArgument
+from bridge.caffe2.definitions.argument_values import ArgsToDict, MakeArgument
 from bridge.caffe2.definitions.comparison import OpAlmostEqual
 from bridge.caffe2.modeling.iteration import (
     ITERATION_MUTEX_NAME,

@@ -289,7 +289,7 @@ def _message(
 ) -> Any:
     """Return the OperatorDef with these arguments and numbers of inputs and outputs."""
     from bridge.caffe2.base.messages import caffe2_pb2
-    from bridge.caffe2.definitions.arguments import MakeArgument
+    from bridge.caffe2.definitions.argument_values import MakeArgument
     from bridge.caffe2.definitions.schemas import schema_of
 
     message = caffe2_pb2().OperatorDef(type=name)

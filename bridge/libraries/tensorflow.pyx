@@ -46,7 +46,7 @@ from bridge.c10.raw_parts import items_of
 from bridge.exchange.refusal import reason_of
 from bridge.exchange.registry import register
 from bridge.exchange.streams import synchronise_host
-from bridge.exchange.strings import import_strings
+from bridge.exchange.nested_strings import import_strings
 
 # (Cython's import statement accepts None in sys.modules, which marks a module as absent)
 tf = import_module("tensorflow")

@@ -9,7 +9,7 @@ import numpy as np
 
 from bridge.c10.errors import EnforceValueError
 from bridge.c10.raw_parts import byte_view, items_of
-from bridge.caffe2.blobs.strings import STRING_KINDS, encoded_elements
+from bridge.caffe2.blobs.string_arrays import STRING_KINDS, encoded_elements
 from bridge.front import asarray
 from bridge.python_values import is_numbers
 from bridge.tf.element_types import BY_NAME, STRING, Row

@@ -30,8 +30,8 @@ times, as long as the tree does not change. `at(path, error)` is an error with t
 
 from __future__ import annotations
 
-from bridge.trees.errors import at
 from bridge.trees.flatten import Flat, Leaf, flatten
+from bridge.trees.leaf_errors import at
 from bridge.trees.nodes import is_tensor, is_tree, keeps
 
 __all__ = ["Flat", "Leaf", "at", "flatten", "is_tensor", "is_tree", "keeps"]

@@ -15,7 +15,7 @@ from libc.stdint cimport uintptr_t
 from bridge.c10.python_api cimport Py_TYPE, drop_reference
 
 from bridge.exchange.protocols import class_has_door, object_has_door
-from bridge.trees.errors import at
+from bridge.trees.leaf_errors import at
 from bridge.trees.nodes import BUFFERS, SCALARS, is_single, is_tree, key_text, keeps
 from bridge.trees.nodes import node_of
 

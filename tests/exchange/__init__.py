@@ -14,7 +14,7 @@
 - registry: test_register
 - entry_points: test_register
 - fresh_memory: test_doors
-- strings: test_front
+- nested_strings: test_front
 - to_device: libraries/test_cupy, test_front
 - torch_api: test_torch_import, test_torch_export
 - torch_description: test_torch_import, test_torch_storage_changes

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of bridge.trees.
 
-- errors: test_convert
+- leaf_errors: test_convert
 - nodes, walk: test_flatten
 """

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.c10.flags import FLAGS
+from bridge.c10.resize_flags import FLAGS
 
 _args: list[str] = []
 _listeners: dict[str, Callable[[str], None]] = {}

@@ -10,8 +10,8 @@ import os
 from collections.abc import Callable
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
+from bridge.caffe2.base.wrapped_errors import wrap_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import itertools
 from _thread import RLock
 
 from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from bridge.c10 import EnforceNotMet, TypeMeta, reports
 from bridge.c10 import string as string_type
 from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceTypeError
-from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.names import name_of
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.blob_tensor import BlobTensor
 from bridge.caffe2.blobs.copies import copied_to_numpy
 from bridge.caffe2.blobs.core import BlobCore

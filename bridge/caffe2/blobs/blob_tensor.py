@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from bridge import c10
 from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta, reports
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.copies import copied_to_numpy, prepare
 from bridge.caffe2.blobs.core import BlobCore
 from bridge.caffe2.blobs.put_by_type import is_array, put_array

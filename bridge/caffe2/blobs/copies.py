@@ -16,12 +16,12 @@ from collections.abc import Sequence
 
 from bridge.c10 import Device, DeviceType, TypeMeta
 from bridge.c10 import string as string_type
-from bridge.c10.flags import FLAGS
 from bridge.c10.reports import report_copy
+from bridge.c10.resize_flags import FLAGS
 from bridge.c10.type_meta import type_of_elements
 from bridge.caffe2.blobs.replace import adopt, copy_array
+from bridge.caffe2.blobs.string_arrays import STRING_KINDS, encoded_elements
 from bridge.caffe2.blobs.string_items import array_of_strings, put_elements
-from bridge.caffe2.blobs.strings import STRING_KINDS, encoded_elements
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False

@@ -10,8 +10,8 @@ from bridge.c10.type_meta cimport string_type
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.exchange.torch_export cimport export_torch
 
-from bridge.caffe2.base.errors import wrap_error
-from bridge.caffe2.blobs.strings import as_bytes
+from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.blobs.string_arrays import as_bytes
 
 
 cdef class BlobCore:

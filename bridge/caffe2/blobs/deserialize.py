@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceTypeError
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.message import BlobMessage
 from bridge.caffe2.blobs.object_messages import object_of
 from bridge.caffe2.blobs.read_tensor import TENSOR_TYPES, int8_tensor_of, read_tensor

@@ -6,12 +6,12 @@ from __future__ import annotations
 from bridge.c10 import Device, DeviceType, EnforceNotMet
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.device_option import asked_device
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.copies import tensor_of_array
 from bridge.caffe2.blobs.core import BlobCore
 from bridge.caffe2.blobs.put import put
 from bridge.caffe2.blobs.put_by_type import is_array, put_array, put_device_copy
-from bridge.caffe2.blobs.strings import STRING_KINDS
+from bridge.caffe2.blobs.string_arrays import STRING_KINDS
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False

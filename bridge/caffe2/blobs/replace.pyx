@@ -46,7 +46,7 @@ from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.numpy cimport import_array
 from bridge.exchange.torch_export cimport torch_operand
 
-from bridge.c10.flags import FLAGS
+from bridge.c10.resize_flags import FLAGS
 
 
 def copy_array(Tensor tensor not None, array: Any) -> None:

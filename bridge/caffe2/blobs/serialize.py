@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from bridge.c10 import EnforceNotMet
 from bridge.c10 import string as string_type
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.blobs.object_messages import object_message
 from bridge.caffe2.blobs.write_tensor import int8_message, require_message_size, tensor_messages

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from bridge.caffe2.base.errors import EnforceAttributeError
+from bridge.caffe2.base.wrapped_errors import EnforceAttributeError
 from bridge.caffe2.brew.conditions import cond, loop
 from bridge.caffe2.brew.helpers import arg_scope, has_helper, helper, helpers_by_name
 from bridge.caffe2.brew.normalization import (

@@ -7,7 +7,7 @@ import os
 import shutil
 
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.conversion.database_source import DatabaseEntries
 from bridge.caffe2.conversion.database_target import write_records
 from bridge.caffe2.conversion.entries import with_progress

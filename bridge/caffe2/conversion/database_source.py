@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from bridge.c10 import Device
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.deserialize import read_blob
 from bridge.caffe2.blobs.message import BlobMessage
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from bridge.c10 import TypeMeta
     from bridge.caffe2.conversion.entries import Buffer
-    from bridge.caffe2.files.records import Record
+    from bridge.caffe2.files.database_interface import Record
 
     _Found: TypeAlias = "_Tensor | _Strings | Entry"
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from bridge.caffe2.conversion.entries import Entry
-    from bridge.caffe2.files.records import Writer
+    from bridge.caffe2.files.database_interface import Writer
 
 _CALLER = "convert"
 

@@ -9,7 +9,7 @@ import struct
 import zipfile
 
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.conversion.safetensors_files import is_safetensors
 
 # The kinds that hold blobs; a database may be a predictor export.

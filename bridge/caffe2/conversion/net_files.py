@@ -10,7 +10,7 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 import torch
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.conversion.entries import Entry
 from bridge.caffe2.conversion.module_source import ModuleSource
 from bridge.caffe2.conversion.net_programs import write_onnx, write_pt2

@@ -10,7 +10,7 @@ import warnings
 import torch
 
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.absent_gpus import without_absent_gpus
-from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.message_text import read_net
 from bridge.caffe2.base.names import listed
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.deserialize import deserialize
 from bridge.caffe2.conversion.checkpoints import open_entries

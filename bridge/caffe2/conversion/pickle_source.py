@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.conversion.entries import Entries, Entry, read_range
 
 TYPE_CHECKING = False

@@ -8,8 +8,8 @@ Follows caffe2/proto/metanet.proto and caffe2/python/predictor/predictor_exporte
 
 from __future__ import annotations
 
-from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.deserialize import deserialize
 

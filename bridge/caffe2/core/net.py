@@ -15,14 +15,14 @@ from bridge.c10.errors import (
     EnforceTypeError,
     EnforceValueError,
 )
-from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, check_text, kind_of, set_fields
 from bridge.caffe2.base.names import new_name
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.core.cloning import blob_names, net_names_used
 from bridge.caffe2.core.name_prefix import current_prefix
 from bridge.caffe2.core.net_observing import NetObserving
 from bridge.caffe2.core.net_rewriting import NetRewriting
-from bridge.caffe2.definitions.arguments import MakeArgument
+from bridge.caffe2.definitions.argument_values import MakeArgument
 from bridge.caffe2.definitions.blob_reference import (
     BlobReference,
     ScopedBlobReference,

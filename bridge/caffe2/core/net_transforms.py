@@ -7,7 +7,7 @@ Follows caffe2/opt and caffe2/transforms, PyTorch 1.8.1.
 from __future__ import annotations
 
 from bridge.caffe2.core.cloning import rename
-from bridge.caffe2.definitions.arguments import MakeArgument
+from bridge.caffe2.definitions.argument_values import MakeArgument
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

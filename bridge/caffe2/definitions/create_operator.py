@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, set_fields
 from bridge.caffe2.definitions import scope
-from bridge.caffe2.definitions.arguments import MakeArgument
+from bridge.caffe2.definitions.argument_values import MakeArgument
 from bridge.caffe2.definitions.blob_reference import references
 
 TYPE_CHECKING = False

@@ -16,7 +16,7 @@ from bridge.c10.errors import (
     EnforceNotMet,
     EnforceTypeError,
 )
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.definitions.create_operator import CreateOperator
 
 TYPE_CHECKING = False

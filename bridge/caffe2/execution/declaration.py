@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from bridge.c10 import TypeMeta, float32
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
-from bridge.caffe2.definitions.arguments import repeated_value, single_value
+from bridge.caffe2.definitions.argument_values import repeated_value, single_value
 from bridge.caffe2.definitions.schemas import check_names, places_text, schema_of
 from bridge.caffe2.execution.function_core import BoundCore
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from bridge import c10
-from bridge.caffe2.blobs.strings import Strings
+from bridge.caffe2.blobs.string_arrays import Strings
 from bridge.caffe2.execution.declaration import Declaration
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.function_core import FunctionCore

@@ -6,8 +6,8 @@ from __future__ import annotations
 from bridge.c10 import Device, DeviceType, EnforceNotMet
 from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceTypeError
-from bridge.caffe2.base.errors import also_as, wrap_error
-from bridge.caffe2.definitions.arguments import repeated_value, single_value
+from bridge.caffe2.base.wrapped_errors import also_as, wrap_error
+from bridge.caffe2.definitions.argument_values import repeated_value, single_value
 from bridge.caffe2.definitions.schemas import check_names
 from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.definition import Definition, definition_of

@@ -37,7 +37,7 @@ from bridge.dlpack.abi cimport DL_CPU
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError
 from bridge.c10.options import as_options
 from bridge.c10 import float32 as _float32
-from bridge.caffe2.base.errors import ReturnedFalseError
+from bridge.caffe2.base.wrapped_errors import ReturnedFalseError
 from bridge.caffe2.base.global_init import on_flag
 from bridge.caffe2.execution.blob_table import find_or_create, input_in
 from bridge.exchange.torch_settings import neutral

@@ -18,8 +18,8 @@ from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.serialize import DEFAULT_CHUNK_SIZE, serialize_chunks
 from bridge.caffe2.files.blob_parts import BlobParts
+from bridge.caffe2.files.database_interface import Record
 from bridge.caffe2.files.databases import open_reader, open_writer
-from bridge.caffe2.files.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

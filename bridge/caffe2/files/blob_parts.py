@@ -15,7 +15,7 @@ import math
 
 from bridge.c10 import Device, DeviceType
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.deserialize import read_blob
 from bridge.caffe2.blobs.message import BlobMessage, TensorMessage
@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from bridge.caffe2.files.records import Record
+    from bridge.caffe2.files.database_interface import Record
 
 _CPU = Device("cpu")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from bridge.caffe2.files.records import Reader, Writer
+    from bridge.caffe2.files.database_interface import Reader, Writer
 
 # The classes to read and write a database, by Caffe2's name of its type.
 _MINIDB = MiniDBReader, MiniDBWriter

@@ -33,6 +33,7 @@ from enum import Enum
 from weakref import WeakSet
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.caffe2.files.database_interface import Record
 from bridge.caffe2.files.databases import (
     check_type,
     database_types,
@@ -41,13 +42,12 @@ from bridge.caffe2.files.databases import (
     open_writer,
     path_of,
 )
-from bridge.caffe2.files.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from bridge.caffe2.files.records import Reader, Writer
+    from bridge.caffe2.files.database_interface import Reader, Writer
 
 
 class Mode(Enum):

@@ -23,8 +23,8 @@ from collections.abc import Iterator
 from struct import Struct
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.errors import wrap_error
-from bridge.caffe2.files.records import Reader, Record, Writer
+from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.files.database_interface import Reader, Record, Writer
 from bridge.caffe2.files.whole_file import sync_folder, temporary_name
 
 TYPE_CHECKING = False

@@ -19,8 +19,8 @@ import struct
 from collections.abc import Iterator
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.errors import wrap_error
-from bridge.caffe2.files.records import Reader, Record, Writer
+from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.files.database_interface import Reader, Record, Writer
 from bridge.caffe2.files.whole_file import WholeFile
 
 TYPE_CHECKING = False

@@ -10,7 +10,7 @@ import itertools
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import caffe2_pb2
-from bridge.caffe2.definitions.arguments import MakeArgument
+from bridge.caffe2.definitions.argument_values import MakeArgument
 from bridge.caffe2.definitions.scope import CurrentNameScope
 from bridge.caffe2.gradients.backward_pass import IR
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError
-from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import as_message
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.definitions.schemas import check_names
 from bridge.caffe2.gradients.declared import declared_gradient
 from bridge.caffe2.gradients.gradient_slice import GradientSlice

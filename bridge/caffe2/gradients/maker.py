@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import caffe2_pb2
-from bridge.caffe2.definitions.arguments import MakeArgument, values_of
+from bridge.caffe2.definitions.argument_values import MakeArgument, values_of
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ import math
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import as_message
-from bridge.caffe2.definitions.arguments import ArgsToDict
+from bridge.caffe2.definitions.argument_values import ArgsToDict
 from bridge.caffe2.legacy.onnx_node import CAFFE2_TYPES, RENAMED
 
 TYPE_CHECKING = False

@@ -25,10 +25,10 @@ import torch
 
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.absent_gpus import without_absent_gpus
-from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.message_text import net_message
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.base.names import listed
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob, missing_from

@@ -60,7 +60,7 @@ Rules for the functions:
   elements are for `base.checks.has_values` tensors only.
 - Wrong inputs and arguments are refused by `base.checks.require` before computing.
 - Strings that are only rearranged come as indices. A parameter annotated with `Strings` (of
-  `blobs.strings`) has the strings themselves, and a function may return such.
+  `blobs.string_arrays`) has the strings themselves, and a function may return such.
 
 A module is imported, and registers its operators, when the first of them is looked up; `index` says
 which module that is. It imports torch.

@@ -40,10 +40,10 @@ datasets.cursor_operators: CheckDatasetConsistency ComputeOffset CreateTreeCurso
   ReadNextBatch ReadRandomBatch ResetCursor SortAndShuffle
 datasets.db_readers: CreateBlobsQueueDB CreateDB TensorProtosDBInput
 datasets.last_n_window: LastNWindowCollector
+datasets.packed_records: CollectTensor ConcatTensorVector CreateTensorVector PackRecords
+  TensorVectorSize UnPackRecords
 datasets.rebatching_queue: CloseRebatchingQueue CreateRebatchingQueue DequeueRebatchingQueue
   EnqueueRebatchingQueue
-datasets.records: CollectTensor ConcatTensorVector CreateTensorVector PackRecords TensorVectorSize
-  UnPackRecords
 datasets.reservoir_sampling: ReservoirSampling
 datasets.text_file_reader: CreateTextFileReader TextFileReaderRead
 distributed.collectives: Allgather Allreduce Barrier Broadcast Reduce ReduceScatter

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
-from bridge.caffe2.definitions.arguments import MakeArgument
+from bridge.caffe2.definitions.argument_values import MakeArgument
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.definitions.create_operator import CreateOperator
 from bridge.caffe2.definitions.ssa import get_ssa

@@ -19,7 +19,7 @@ from bridge.wrapper cimport Wrapper
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.raw_parts import from_items
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.exchange.device_memory import current_index
 
 

@@ -45,8 +45,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableMapping
 
-from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.names import listed, name_of
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.int8 import Int8Tensor
 from bridge.caffe2.execution.blob_table import find_or_create, visible_names
 from bridge.caffe2.workspaces.current import current

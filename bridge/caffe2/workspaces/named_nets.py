@@ -25,9 +25,9 @@ from collections.abc import Iterable
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.absent_gpus import without_absent_gpus
 from bridge.caffe2.base.created_nets import find_created_by
-from bridge.caffe2.base.errors import ReturnedFalseError, wrap_error
 from bridge.caffe2.base.messages import as_message, kind_of, message_in
 from bridge.caffe2.base.names import listed, name_of
+from bridge.caffe2.base.wrapped_errors import ReturnedFalseError, wrap_error
 from bridge.caffe2.definitions.ssa import reads_and_writes
 from bridge.caffe2.execution.blob_table import (
     BlobTable,

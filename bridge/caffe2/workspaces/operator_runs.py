@@ -18,7 +18,7 @@ import operator as _operator
 from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceTypeError
-from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.execution.blob_table import BlobTable, missing_from, remove_unused
 from bridge.caffe2.execution.definition import Definition, definition_of
 from bridge.caffe2.execution.operator import Operator, failure

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import as_message
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob
 
 TYPE_CHECKING = False

@@ -25,8 +25,8 @@ from bridge.c10.errors import (
     EnforceValueError,
 )
 from bridge.caffe2.base.data_types import ELEMENT_TYPES, NUMBERS, DataType
-from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import as_message
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.function_operator import FunctionOperator

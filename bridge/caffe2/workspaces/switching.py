@@ -21,8 +21,8 @@ import os
 from contextlib import ContextDecorator
 
 from bridge.c10.errors import EnforceKeyError
-from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.names import listed, name_of
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.workspaces.current import Outside, current
 from bridge.caffe2.workspaces.workspace import Workspace
 

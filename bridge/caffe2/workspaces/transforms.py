@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
-from bridge.caffe2.definitions.arguments import ArgsToDict
+from bridge.caffe2.definitions.argument_values import ArgsToDict
 from bridge.caffe2.workspaces.benchmark import BenchmarkNetOnce
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchTorch
 from bridge.caffe2.workspaces.named_nets import RunNetOnce

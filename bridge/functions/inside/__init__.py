@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from bridge.functions.records import Records
+from bridge.functions.pass_records import Records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

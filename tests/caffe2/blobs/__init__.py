@@ -6,7 +6,7 @@
 - core, int8, objects: test_blob
 - dlpack_tensor: caffe2/operators/control/test_python_operator
 - read_tensor: test_deserialize
-- strings: caffe2/workspaces/test_feed_fetch_strings
+- string_arrays: caffe2/workspaces/test_feed_fetch_strings
 - torch_io: caffe2/execution/test_operator_memory
 - tensor_proto: conformance/test_workspace_replay
 - write_tensor: test_serialize

@@ -12,7 +12,7 @@ import torch
 import bridge
 from bridge import c10, caffe2
 from bridge.caffe2 import core, workspace
-from bridge.caffe2.blobs.strings import Strings
+from bridge.caffe2.blobs.string_arrays import Strings
 from bridge.caffe2.definitions.schemas import schema_of
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")

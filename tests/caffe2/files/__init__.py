@@ -2,5 +2,5 @@
 """Tests of `bridge.caffe2.files`; the modules whose tests have another name::
 
 - blob_files, blob_parts: test_minidb, test_lmdb, caffe2/operators/control/test_files
-- databases, records: test_handles, test_lmdb, test_minidb
+- database_interface, databases: test_handles, test_lmdb, test_minidb
 """

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import bridge
-from bridge.functions import records
+from bridge.functions import pass_records as records
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy

@@ -13,7 +13,7 @@ import torch
 
 from bridge import c10
 from bridge.c10 import TypeMeta
-from bridge.caffe2.blobs.strings import Strings
+from bridge.caffe2.blobs.string_arrays import Strings
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require

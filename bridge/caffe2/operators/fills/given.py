@@ -14,7 +14,7 @@ from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.data_types import type_of_argument
-from bridge.caffe2.blobs.strings import as_bytes
+from bridge.caffe2.blobs.string_arrays import as_bytes
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.blobs.strings import Strings
+from bridge.caffe2.blobs.string_arrays import Strings
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import NUMBERS_AND_BOOL, require
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.base.data_types import type_of_argument
-from bridge.caffe2.blobs.strings import Strings, as_bytes
+from bridge.caffe2.blobs.string_arrays import Strings, as_bytes
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, INTS, require
 

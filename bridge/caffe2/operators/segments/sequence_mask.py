@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor
 
-from bridge.caffe2.definitions.arguments import MakeArgument
+from bridge.caffe2.definitions.argument_values import MakeArgument
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import INT32, axis_from_front, require

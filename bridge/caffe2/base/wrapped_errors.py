@@ -42,7 +42,7 @@ def wrap_error(message: str, caller: str, cause: Exception) -> EnforceNotMet:
     It is a MemoryError where torch lacked memory, too. Its message is `message` and that of
     `cause`. To be raised ``from cause``.
 
-    >>> from bridge.caffe2.base.errors import wrap_error
+    >>> from bridge.caffe2.base.wrapped_errors import wrap_error
     >>> error = wrap_error("Blob 'x' cannot be fed", "FeedBlob", TypeError("it is None"))
     >>> print(error, isinstance(error, TypeError))
     [enforce fail at FeedBlob] Blob 'x' cannot be fed: it is None True
@@ -74,7 +74,7 @@ def also_as(error: EnforceNotMet, cause: Exception) -> EnforceNotMet:
     A script can then catch its own exceptions around a net. `error` is returned unchanged if there
     cannot be such a class, or the class has a meaning for Python, as StopIteration.
 
-    >>> from bridge.caffe2.base.errors import also_as, wrap_error
+    >>> from bridge.caffe2.base.wrapped_errors import also_as, wrap_error
     >>> class NoData(Exception):
     ...     pass
     >>> cause = NoData("file 3")

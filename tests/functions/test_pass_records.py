@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bridge.functions import records
+from bridge.functions import pass_records as records
 
 
 class Node:

@@ -22,7 +22,7 @@ def import_strings(x: Any, copy: bool | None = None) -> TensorImpl:
 
     Raises BufferError: `copy` is False. ValueError: a ragged list, or one that contains itself.
 
-    >>> from bridge.exchange.strings import import_strings
+    >>> from bridge.exchange.nested_strings import import_strings
     >>> impl = import_strings([["a", "b"], ["c", b"d"]])
     >>> impl.sizes(), impl.dtype().name
     (ArrayRef([2, 2]), 'string')
