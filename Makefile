@@ -5,6 +5,7 @@
 #   make bench           build the package and print the table of ratios
 #   make docs            build the package and the site of docs/, in build/docs
 #   make matrix          build the package and run the core suite with each Python that is here
+#   make aarch64         compile the package for aarch64, and try it under qemu
 #   make sanitize-quick  run the tests nearest to memory under AddressSanitizer and UBSan
 #   make clean           remove the virtual environment and what the build left
 #
@@ -36,7 +37,7 @@ shown := $(VENV)/made-package-demo
 documented := $(VENV)/made-package-docs
 run := $(VENV)/bin/python
 
-.PHONY: demo test bench docs matrix sanitize-quick clean help
+.PHONY: demo test bench docs matrix aarch64 sanitize-quick clean help
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
@@ -65,6 +66,10 @@ sanitize-quick: $(installed)
 # Environments of its own, in build/matrix; $(PYTHON) only runs the tool.
 matrix:
 	$(PYTHON) tools/matrix.py
+
+# On Debian, with packages that the script names.
+aarch64:
+	PYTHON=$(PYTHON) tools/aarch64.sh
 
 clean:
 	rm -rf $(VENV) .venv-fuzz .venv-threads build dist *.egg-info

@@ -20,6 +20,7 @@ for one in debootstrap dpkg-deb "$gcc" "$python"; do
     command -v "$one" >/dev/null || { echo "$one is missing; the head of $0 names the packages" >&2; exit 1; }
 done
 [ -n "$qemu" ] || { echo "qemu-aarch64 is missing: apt-get install qemu-user-static" >&2; exit 1; }
+"$python" -c 'import Cython, setuptools' || { echo "$python lacks Cython or setuptools; name another: PYTHON=.venv/bin/python" >&2; exit 1; }
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 root=$folder/root
 site=$folder/site
