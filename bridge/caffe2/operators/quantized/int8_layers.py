@@ -44,12 +44,21 @@ def _channels_last(y: Tensor) -> Tensor:
     return y.permute(0, 2, 3, 1).contiguous()
 
 
-def _exact(x: Quantized, w: Quantized, count: int) -> tuple[Tensor, Tensor]:
-    """Return operands without zero points, whose sums of `count` products are exact."""
-    largest = [max(one.zero_point, 255 - one.zero_point) for one in (x, w)]
-    if math.prod(largest) * count < 2**24:
-        return floats_of(x.bytes, x.zero_point), floats_of(w.bytes, w.zero_point)
-    return x.bytes.double() - x.zero_point, w.bytes.double() - w.zero_point
+def _exact(x: Quantized, w: Quantized, count: int, output: int = 0) -> tuple[Tensor, Tensor]:
+    """Return operands without zero points, whose sums of `count` products are exact.
+
+    output: the dimension of the filter that has an entry for each sum. They are float32 if no sum
+    can reach 2**24, by the largest bytes there may be, or else by those of the filter.
+    """
+    largest, other = (max(one.zero_point, 255 - one.zero_point) for one in (x, w))
+    right = floats_of(w.bytes, w.zero_point)
+    fits = largest * other * count < 2**24
+    if not fits:
+        sums = right.abs().movedim(output, 0).flatten(1).sum(1)
+        fits = not sums.numel() or float(sums.max()) * largest < 2**24
+    if fits:
+        return floats_of(x.bytes, x.zero_point), right
+    return x.bytes.double() - x.zero_point, right.double()
 
 
 class _Layer(Int8Operator):
@@ -121,7 +130,7 @@ class Int8ConvTranspose(_ImageOperator):
             *(x.bytes, w.bytes),
         )
         height, width = windows.sizes(image)
-        left, right = _exact(x, w, math.prod(kernel.shape))
+        left, right = _exact(x, w, math.prod(kernel.shape), -1)
         y = torch.conv_transpose2d(
             _channels_first(left), _channels_first(right), None, windows.stride, 0, windows.adj
         )

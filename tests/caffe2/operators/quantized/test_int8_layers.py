@@ -60,3 +60,21 @@ def test_plain_tensor_is_refused() -> None:
     workspace.FeedBlob("x", np.zeros(3, np.uint8))
     with pytest.raises(EnforceNotMet, match="Int8TensorCPU"):
         run("Int8Dequantize", ["x"], ["y"])
+
+
+@pytest.mark.parametrize("weight", [1, 120])
+def test_sums_of_many_products_are_exact_in_transposed_convolutions(weight: int) -> None:
+    """Of 600 channels: the bytes of the filter decide whether float32 holds the sums."""
+    n = 600
+    image = np.full(n, 255, np.uint8)
+    image[-1] = 254
+    arguments = {"shape": [1, 1, 1, n], "values": image.tobytes(), "Y_zero_point": 0}
+    run("Int8GivenTensorFill", [], ["x"], **arguments)
+    values = np.full(n, 128 + weight, np.uint8).tobytes()
+    arguments = {"shape": [n, 1, 1, 1], "values": values, "Y_zero_point": 128}
+    run("Int8GivenTensorFill", [], ["w"], **arguments)
+    bias = 8 - weight * (255 * n - 1)
+    run("Int8GivenIntTensorFill", [], ["b"], shape=[1], values=[bias])
+    arguments = {"kernel": 1, "stride": 1, "order": "NHWC", "Y_scale": 2.0, "Y_zero_point": 0}
+    run("Int8ConvTranspose", ["x", "w", "b"], ["y"], **arguments)
+    assert workspace.FetchInt8Blob("y").data.reshape(-1).tolist() == [4]
