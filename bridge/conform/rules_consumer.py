@@ -33,6 +33,7 @@ CONSUMER_RULES = rows(
     ("consumer-changes-nothing", MUST, _SEMANTICS, "The producer keeps owning the memory of x: from_dlpack changes neither the data nor the structure."),
     # deleters
     ("consumer-deleter-called", MUST, _IMPLEMENTATION, "The deleter of the DLManagedTensor will be called by the destructor of the consumer library object created to own the DLManagedTensor obtained from the capsule."),
+    ("consumer-deleter-called-always", MUST, _IMPLEMENTATION, "The deleter of the DLManagedTensor will be called by the destructor of the consumer library object: whatever the shape, of a tensor of size zero, too."),
     ("consumer-deleter-once", MUST, _IMPLEMENTATION, "The consumer must transfer ownership from the capsule to its own object, whose destructor calls the deleter: once, and never twice, neither by itself nor together with the capsule's destructor."),
     ("consumer-deleter-argument", MUST, _MANAGED + ", deleter", "void (*deleter)(struct DLManagedTensor * self): the deleter is called with the structure itself; the destructor deletes the argument self as well."),
     ("consumer-deleter-not-early", MUST, _MANAGED, "When the borrowing framework doesn't need the tensor, it should call the deleter to notify the host that the resource is no longer needed: not early, while the memory is in use."),

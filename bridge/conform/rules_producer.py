@@ -64,6 +64,8 @@ PRODUCER_RULES = rows(
     ("producer-version-is-known", MUST, _VERSIONED + ", version", "The API and ABI version of the current managed Tensor: a major and minor version that exist."),
     ("producer-version-is-own", MUST, METHOD, "our_own_dlpack_version is the max version that the producer supports and fills in the DLManagedTensorVersioned::version field: it does not repeat the consumer's max_version."),
     ("producer-copy-true", MUST, METHOD, "copy: if True, the function must always copy (performed by the producer)."),
+    ("producer-copy-true-layouts", MUST, METHOD, "copy: if True, the function must always copy (performed by the producer): the values, whatever the strides."),
+    ("producer-copy-true-device", MUST, METHOD, "copy: if True, the function must always copy (performed by the producer): also with dl_device, the tensor's own."),
     ("producer-copy-true-is-apart", MUST, _FLAGS, "The tensor is a copy made by the producer: with copy=True it is considered solely owned throughout its lifetime by the consumer, so that nothing else shares its memory."),
     ("producer-copy-true-lives", MUST, _FLAGS, "With copy=True the copy is solely owned throughout its lifetime by the consumer, until the producer-provided deleter is invoked."),
     ("producer-copy-false", MUST, METHOD, "copy: if False, the function must never copy, and raise a BufferError in case a copy is deemed necessary."),

@@ -9,7 +9,7 @@ import re
 from bridge.conform.cases import CASES, parts_of
 from bridge.conform.isolation import isolated
 from bridge.conform.kit.verdict import Broken, Skip
-from bridge.conform.programs import program_of
+from bridge.conform.programs import LEVELS, program_of
 from bridge.conform.report import Result
 from bridge.conform.trimming import FILE, traced, trimmed
 
@@ -47,7 +47,8 @@ def run_rules(
             result = Result(rule, outcome, seen)
             hangs[rule.role] = hangs.get(rule.role, 0) + (outcome == "hang")
         if result.outcome in ("broken", "crash", "hang"):
-            result.program, shows = _evidence(program_of(rule, CASES[rule], setup), given, outcome)
+            programs = [program_of(rule, CASES[rule], setup, *level) for level in LEVELS]
+            result.program, shows = _evidence(programs, given, result)
             if not shows:
                 result.seen += " (the program alone does not show it)"
         results.append(result)
@@ -75,21 +76,29 @@ def _outcome(call: Callable[[], list[str]]) -> tuple[str, str]:
 
 
 def _without_addresses(text: str) -> str:
-    """Return a text without the addresses in it, which differ in each run."""
+    """Return a text without addresses and the modules of classes, which differ in each run."""
+    text = re.sub(r"<(\w+\.)*(Short)?(\w+) object at 0x[0-9a-fA-F]+>", r"<\3 object>", text)
     return re.sub(r"0x[0-9a-fA-F]{4,}", "0x…", text)
 
 
-def _evidence(program: str, given: dict[str, Any], outcome: str) -> tuple[str, bool]:
-    """Return a program, shortened if that shows the same, and whether it shows something broken."""
-    if outcome == "hang":
-        return program, _shown(program, given) is not None
-    ran = mmap.mmap(-1, program.count("\n") + 2)  # the process may crash: its lines are seen
-    seen = _shown(program, given, ran)
-    if seen is not None:
-        shorter = trimmed(program, ran)
-        if _shown(shorter, given) == seen:
-            return shorter, True
-    return program, _shown(program, given) is not None
+def _evidence(programs: list[str], given: dict[str, Any], result: Result) -> tuple[str, bool]:
+    """Return the shortest program that shows a result, and whether one does.
+
+    programs: the shortest first. One is shortened if that shows the same.
+    """
+    *_, whole = programs
+    wanted = _shown(whole, given)
+    shows = wanted is not None and result.seen[20:500] in " ".join(wanted.split())
+    if not shows or result.outcome == "hang":
+        return whole, shows
+    for program in programs:
+        ran = mmap.mmap(-1, program.count("\n") + 2)  # the process may crash: its lines are seen
+        if _shown(program, given, ran) == wanted:
+            for tests in (False, True):
+                shorter = trimmed(program, ran, tests=tests)
+                if _shown(shorter, given) == wanted:
+                    return shorter, True
+    return whole, True
 
 
 def _shown(program: str, given: dict[str, Any], ran: Any = None) -> str | None:

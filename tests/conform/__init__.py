@@ -3,5 +3,6 @@
 
 - rule, rules_producer, rules_consumer, rules_table: test_rules
 - cases, runner: test_checking_faults
+- folding: test_trimming
 - exchanges, processes, worker, loading: test_pairs, test_libraries
 """

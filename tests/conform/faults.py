@@ -31,6 +31,12 @@ PRODUCER: dict[str, str] = {
     "export-leaks": "producer-deleter-frees producer-deleter-once-each",
     "export-leaks-tensor": "producer-deleter-once-each",
     "export-writes": "producer-writes-nothing",
+    "zero-size-leaks": "producer-deleter-once-each producer-unused-capsule-once",
+    "copy-leaks": "producer-deleter-deletes-self",
+    "copy-in-memory-order": "producer-copy-true-layouts",
+    "copy-ignored-with-device": "producer-copy-true-device",
+    "shape-shared": "producer-shape-lasts",
+    "export-freezes": "producer-writes-nothing",
     # devices
     "device-list": "producer-device-form",
     "device-text": "producer-device-form",
@@ -138,6 +144,8 @@ CONSUMER: dict[str, str] = {
     "kept-forever": "consumer-deleter-called",
     "renames-before-checks": "consumer-deleter-refused-type",
     "refusal-deletes": "consumer-deleter-refused-type",
+    "refusal-keeps-capsule": "consumer-deleter-refused-type",
+    "zero-size-never-deleted": "consumer-deleter-called-always",
     # versions and flags
     "major-ignored": "consumer-version-major",
     "major-reads": "consumer-version-major-reads-nothing",

@@ -125,6 +125,8 @@ def take(capsule: Any, copy: Any) -> Array:
     except Exception:
         if has("refusal-deletes"):
             call_deleter(managed, pointer)
+        if has("refusal-keeps-capsule"):
+            LEAKED.append(capsule)
         raise
     rename(capsule, name)
     return own(array, managed, pointer, name, copy)
@@ -295,7 +297,8 @@ def own(array: np.ndarray, managed: Any, pointer: int, name: bytes, copy: Any) -
         memory = memory.base
     owner = memory.base if memory.base is not None else memory
     if owner is array:  # without memory of its own
-        call_deleter(managed, pointer)
+        if not has("zero-size-never-deleted"):
+            call_deleter(managed, pointer)
         return Array(array)
     if isinstance(owner, memoryview):
         owner = owner.obj

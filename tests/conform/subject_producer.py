@@ -26,6 +26,7 @@ from tests.conform.subject_structs import (
 
 LIVE: dict[int, Any] = {}  # what exports hold, by the address of the structure
 LEAKED: list[Any] = []
+SHARED = (ctypes.c_int64 * 64)()
 FAULTS: set[str] = set()
 MAIN = threading.get_ident()
 
@@ -149,6 +150,8 @@ class Array:
             raise BufferError("the consumer is too old")
         self._exported += 1
         copied = bool(copy) and not has("copy-true-shares")
+        if has("copy-ignored-with-device") and dl_device is not None:
+            copied = False
         if has("copies-strided") and not array.flags.c_contiguous:
             array = array.copy()
         if has("copies-always") or (has("copies-by-default") and copy is None):
@@ -175,6 +178,8 @@ class Array:
             if self._cached is None:
                 self._cached = self.array.copy()
             return self._cached  # type: ignore[no-any-return]
+        if has("copy-in-memory-order"):
+            return self.array.ravel(order="K").reshape(self.array.shape)
         if has("copy-wrong"):
             return self.array.copy() + 1
         return self.array.copy()
@@ -221,6 +226,12 @@ class Array:
             LEAKED.append(array)
         if has("export-leaks-tensor"):
             LEAKED.append(self)
+        if has("zero-size-leaks") and not array.size:
+            LEAKED.append(self)
+        if has("copy-leaks") and copied:
+            LEAKED.append(array)
+        if has("export-freezes"):
+            array.flags.writeable = False
         if has("export-writes"):
             with_write(array)
         return ctypes.addressof(managed)
@@ -273,6 +284,9 @@ def fill(dl: Any, array: np.ndarray, new: bool) -> Any:
     if has("size-negative"):
         shape = [-1 if one == 1 else one for one in shape]
     dims = (ctypes.c_int64 * (2 * n + 1))(*shape, *strides)
+    if has("shape-shared"):
+        dims = SHARED
+        dims[: 2 * n] = [*shape, *strides]
     dl.ndim = n
     start = ctypes.addressof(dims)
     dl.shape = ctypes.cast(start, ctypes.POINTER(ctypes.c_int64))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.conform.subject_consumer import own, view
+from tests.conform.subject_consumer import check_version, own, view
 from tests.conform.subject_producer import LEAKED, LIVE, Array, fill, has
 from tests.conform.subject_structs import KINDS, NEW, New, Tensor, capsule_new
 
@@ -104,6 +104,7 @@ def from_object(tensor: Any, out: Any) -> int:
 def to_object(address: int, out: Any) -> int:
     managed = New.from_address(address)
     try:
+        check_version(managed, NEW)
         array = view(managed)
     except BufferError:
         if not has("table-import-takes-all"):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bridge.conform import RULES, check
+from bridge.conform.isolation import isolated
 from tests.conform.faults import CONSUMER, PRODUCER, TABLE
 from tests.conform.subjects import Subject, TableSubject, faults
 
@@ -17,6 +18,21 @@ CASES = [
     for kind, table in ((Subject, PRODUCER), (Subject, CONSUMER), (TableSubject, TABLE))
     for fault, rules in table.items()
 ]
+
+
+def claims(program: str, subject: Any) -> Any:
+    """Return the exit status, or text, of a program; None: it ended, or the subject refused."""
+
+    def run() -> Any:
+        try:
+            exec(program, {"__name__": "__main__", "subject": subject})
+        except SystemExit as exit_:
+            return exit_.code
+        except Exception:  # noqa: BLE001  whatever it refuses with
+            return None
+        return None
+
+    return isolated(run)[1]
 
 
 @pytest.mark.parametrize(("kind", "fault", "rules"), CASES)
@@ -35,6 +51,8 @@ def test_a_planted_fault_is_found(kind: Any, fault: str, rules: str) -> None:
             for alias in node.names
         }
         assert not [name for name in imported if name.startswith("bridge")]
+        # A library that does it right shows nothing.
+        assert claims(one.program, kind()) in (None, 0)
     with pytest.raises(AssertionError, match=report.broken[0].rule):
         report.assert_ok()
 

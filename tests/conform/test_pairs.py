@@ -78,6 +78,16 @@ def test_a_copy_is_told_from_sharing() -> None:
     assert (found["outcome"], found["seen"]) == ("ok", "copied")
 
 
+def test_a_library_of_one_dimension_is_exchanged_in_one() -> None:
+    def make(array: np.ndarray) -> Any:
+        if array.ndim != 1:
+            raise ValueError("only one dimension")
+        return Subject().make(array)
+
+    found = exchanged({**parts(Subject()), "make": make}, parts(Subject()))
+    assert (found["outcome"], found["seen"]) == ("ok", "shared, of one dimension")
+
+
 def test_a_library_that_cannot_be_imported_says_so() -> None:
     found = exchanged("it cannot be imported", parts(Subject()))
     assert (found["outcome"], found["seen"]) == ("n/a", "it cannot be imported")

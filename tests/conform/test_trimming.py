@@ -59,16 +59,8 @@ show()
 """
 SHORTER = """\
 # Why.
-import gc
-import sys
-
-def show():
-    box = Box([1])
-    box.fill()
-    broken(f'{len(box.values)} values')
-
-# What it needs of DLPack, by ctypes:
-broken = sys.exit
+import gc, sys
+skip = lambda reason: sys.exit(0)
 class Box:
     def __init__(self, values):
         self.values = values
@@ -78,7 +70,12 @@ class Box:
         self.values.append(2)
     def release(self):
         gc.collect()
-show()
+box = Box([1])
+try:
+    box.fill()
+except ValueError:
+    skip('no room')
+sys.exit(f'{len(box.values)} values')
 """
 
 
@@ -108,7 +105,7 @@ def test_a_shorter_program_shows_the_same(fault: str, rule: str) -> None:
     setup = "".join(f"{name} = subject.{name}\n" for name in ("make", "from_dlpack", "to_numpy"))
     whole = program_of(result.rule, CASES[rule], setup)
     assert result.program is not None
-    assert len(result.program.splitlines()) < 0.8 * len(whole.splitlines())
+    assert len(result.program.splitlines()) < 0.5 * len(whole.splitlines())
     with faults(fault), pytest.raises(SystemExit) as shown:
         exec(result.program, {"__name__": "__main__", "subject": Subject()})
     assert str(shown.value) == result.seen

@@ -30,6 +30,20 @@ def consumer_deleter_called(from_dlpack: FromDLPack) -> None:
             broken("the tensor was collected, and the deleter was never called")
 
 
+def consumer_deleter_called_always(from_dlpack: FromDLPack) -> None:
+    for values in (np.zeros((0, 3)), np.array(7.5), np.arange(24.0).reshape(2, 3, 4)):
+        source = Source(values)
+        try:
+            from_dlpack(source)
+        except Exception:
+            gc.collect()
+        if any(times != 1 for times in source.deletions()):
+            broken(
+                f"a tensor of shape {values.shape} was collected; its deleter was called "
+                f"{source.deletions()} times"
+            )
+
+
 def consumer_deleter_once(from_dlpack: FromDLPack) -> None:
     for version in ((1, 3), None):
         source = Source(np.arange(6, dtype="f4"), version=version)

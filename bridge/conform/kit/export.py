@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import ctypes
+import types
 
 import numpy as np
 
+from bridge.conform.kit.given import given, made
 from bridge.conform.kit.structures import (
     DELETER,
     NAMES,
@@ -20,6 +22,7 @@ from bridge.conform.kit.verdict import skip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 # The kind of numbers of each code that NumPy has, too: DLDataTypeCode.
@@ -33,21 +36,16 @@ def integers(address: int | None, n: int) -> list[int]:
 
 def read_values(tensor: Any) -> Any:
     """Return a copy of the values of a DLTensor, or of a structure that begins or ends with one."""
-    shape = integers(tensor.shape, tensor.ndim)
-    try:
-        dtype = np.dtype(f"{KINDS[tensor.code]}{tensor.bits // 8}")
-    except (KeyError, TypeError):
+    if tensor.code not in KINDS or tensor.bits % 8:
         skip(f"NumPy has no elements of code {tensor.code} with {tensor.bits} bits")
+    dtype = np.dtype(f"{KINDS[tensor.code]}{tensor.bits // 8}")
+    shape = tuple(integers(tensor.shape, tensor.ndim))
     if 0 in shape:
         return np.empty(shape, dtype)
-    steps = integers(tensor.strides, tensor.ndim)
-    steps = steps or [int(np.prod(shape[i + 1 :])) for i in range(tensor.ndim)]
-    reach = [(n - 1) * step * dtype.itemsize for n, step in zip(shape, steps, strict=True)]
-    low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
-    start = (tensor.data or 0) + tensor.byte_offset + low
-    memory: Any = (ctypes.c_char * (high - low + dtype.itemsize)).from_address(start)
-    strides = [step * dtype.itemsize for step in steps]
-    return np.ndarray(shape, dtype, memory, -low, strides).copy()
+    steps = tuple(step * dtype.itemsize for step in integers(tensor.strides, tensor.ndim))
+    seen = {"typestr": dtype.str, "shape": shape, "strides": steps or None, "version": 3}
+    seen["data"] = ((tensor.data or 0) + tensor.byte_offset, True)
+    return np.array(types.SimpleNamespace(__array_interface__=seen))
 
 
 def asked(tensor: Any, **arguments: Any) -> Any:
@@ -83,6 +81,11 @@ def calls(tensor: Any) -> list[dict[str, Any]]:
     return found or skip("__dlpack__ refused both calls")
 
 
+def ways(make: Callable[[Any], Any]) -> list[dict[str, Any]]:
+    """Return the arguments of the ways to ask that tensors of a subject answer."""
+    return calls(made(make, given(np.arange(6, dtype="f4"))[0]))
+
+
 def misnamed(first: Any, name: Any) -> bool:
     """Return whether a capsule of this name holds the other structure.
 
@@ -104,14 +107,16 @@ class Export:
         if self.name not in (b"dltensor", b"dltensor_versioned"):
             skip(f"the capsule is named {self.name!r}")
         self.address = capsule_pointer(self.capsule, self.name)
-        first = DLManagedTensorVersioned.from_address(self.address)
-        self.versioned = self.name == b"dltensor_versioned"
-        if misnamed(first, self.name):
+        self.managed: Any = DLManagedTensorVersioned.from_address(self.address)
+        if misnamed(self.managed, self.name):
             skip(f"the capsule is named {self.name!r} and holds the other structure")
-        self.managed = first if self.versioned else DLManagedTensor.from_address(self.address)
-        self.flags = first.flags if self.versioned else 0
-        self.shape = integers(self.managed.shape, self.managed.ndim)
-        self.start = (self.managed.data or 0) + self.managed.byte_offset
+        if not self.versioned:
+            self.managed = DLManagedTensor.from_address(self.address)
+
+    versioned: Any = property(lambda self: self.name == b"dltensor_versioned")
+    flags: Any = property(lambda self: self.managed.flags if self.versioned else 0)
+    shape: Any = property(lambda self: integers(self.managed.shape, self.managed.ndim))
+    start: Any = property(lambda self: (self.managed.data or 0) + self.managed.byte_offset)
 
     def __del__(self) -> None:
         self.capsule = None  # here no exception is on its way, whatever the destructor runs

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 
 import numpy as np
 
@@ -71,13 +72,30 @@ class Exported:
         self.deleted.append(address == self.address)
 
     def times(self) -> int:
-        """Return how often the deleter was called, or would be by the capsule's destructor."""
+        """Return how often the deleter was called, or would be by the capsule's destructor.
+
+        A capsule that others than the kit still hold never comes to its destructor.
+        """
         armed = not self.used() and capsule_destructor(self.capsule) is not None
+        armed = armed and sys.getrefcount(self.capsule) <= 2
         return len(self.deleted) + armed
 
     def used(self) -> bool:
         """Return whether the capsule was renamed as one that was taken."""
         return bool(capsule_name(self.capsule) == b"used_" + self.name)
+
+
+def answer(source: Any, arguments: dict[str, Any]) -> None:
+    """Note the arguments of a call of a source's `__dlpack__`, and raise what it raises."""
+    source.asked.append(arguments)
+    for name in arguments:
+        if name not in source.knows:
+            raise TypeError(f"__dlpack__() got an unexpected keyword argument {name!r}")
+    if source.raises is not None and (not source.once or len(source.asked) == 1):
+        raise source.raises
+    device = arguments.get("dl_device")
+    if device not in (None, source.device):
+        raise BufferError(f"the tensor is on device {source.device}")
 
 
 class Source:
@@ -112,14 +130,7 @@ class Source:
         return self.device
 
     def __dlpack__(self, **arguments: Any) -> Any:
-        self.asked.append(arguments)
-        unknown = set(arguments) - set(self.knows)
-        if unknown:
-            raise TypeError(f"__dlpack__() got an unexpected keyword argument {min(unknown)!r}")
-        if self.raises is not None and not (self.once and len(self.asked) > 1):
-            raise self.raises
-        if arguments.get("dl_device") not in (None, self.device):
-            raise BufferError(f"the tensor is on device {self.device}")
+        answer(self, arguments)
         new = arguments.get("max_version") is not None and self.version is not None
         return self.export(new, bool(arguments.get("copy"))).capsule
 

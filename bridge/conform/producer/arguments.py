@@ -8,7 +8,7 @@ import enum
 import numpy as np
 
 from bridge.conform.kit.export import Export, asked
-from bridge.conform.kit.given import given, made
+from bridge.conform.kit.given import given, made, shown
 from bridge.conform.kit.lying import lying
 from bridge.conform.kit.structures import capsule_name
 from bridge.conform.kit.verdict import broken, skip
@@ -126,6 +126,31 @@ def producer_copy_true(make: Make) -> None:
         broken("copy=True gave the memory of the tensor itself")
     if copy.values().tolist() != np.arange(6.0).tolist():
         broken("copy=True gave other values")
+
+
+def producer_copy_true_layouts(make: Make) -> None:
+    square = given(np.arange(12, dtype="f4").reshape(3, 4))[0]
+    for array in (square, square.T, square[1:, ::2], square[2:]):
+        wanted = array.tolist()
+        try:
+            copy = Export(make(array), max_version=(1, 3), copy=True)
+        except Exception:
+            continue
+        if copy.values().tolist() != wanted:
+            broken(f"copy=True of {wanted} gave {shown(copy.values(), wanted)}")
+
+
+def producer_copy_true_device(make: Make) -> None:
+    array, watch = given(np.arange(6, dtype="f4"))
+    tensor = made(make, array)
+    lying(tensor, watch).release()
+    arguments = {"max_version": (1, 3), "copy": True, "dl_device": tensor.__dlpack_device__()}
+    try:
+        copy = Export(tensor, **arguments)
+    except Exception as error:
+        skip(f"copy=True with dl_device is refused: {error}")
+    if watch.holds(copy.start):
+        broken("copy=True together with dl_device gave the memory of the tensor itself")
 
 
 def producer_copy_true_is_apart(make: Make) -> None:

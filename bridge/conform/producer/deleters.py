@@ -9,7 +9,7 @@ import threading
 
 import numpy as np
 
-from bridge.conform.kit.export import Export, calls
+from bridge.conform.kit.export import Export, calls, ways
 from bridge.conform.kit.given import given, made, references, settle
 from bridge.conform.kit.lying import lying
 from bridge.conform.kit.verdict import broken, skip
@@ -23,67 +23,68 @@ if TYPE_CHECKING:
 
 
 def producer_deleter_frees(make: Make) -> None:
-    for number in range(2):
+    for call in ways(make):
         array, watch = given(np.arange(6, dtype="f4"))
         tensor = made(make, array)
-        ways = calls(tensor)
-        if number < len(ways):
-            export = lying(tensor, watch, **ways[number])
-            export.release()
-            del export
+        export = lying(tensor, watch, **call)
+        export.release()
+        del export
         del array, tensor
         if watch.alive():
             broken("the deleter was called, and the memory is still held")
 
 
 def producer_deleter_holds_until_called(make: Make) -> None:
-    for number in range(2):
+    for call in ways(make):
         array, watch = given(np.arange(6, dtype="f4"))
         tensor = made(make, array)
-        ways = calls(tensor)
-        if number < len(ways):
-            export = lying(tensor, watch, **ways[number])
-            export.take()
-            del array, tensor
-            export.capsule = None
-            if not watch.alive():
-                broken("the memory was freed before the deleter was called")
-            export.delete()
+        export = lying(tensor, watch, **call)
+        export.take()
+        del array, tensor
+        export.capsule = None
+        if not watch.alive():
+            broken("the memory was freed before the deleter was called")
+        export.delete()
+
+
+def references_kept(make: Make, end: Callable[[Export], None], what: str) -> None:
+    """End the case as broken if exports that end like this leave or take references."""
+    array, watch = given(np.arange(6, dtype="f4"))
+    lying(made(make, array), watch).release()
+    for values in (array, array[6:]):
+        tensor = made(make, values)
+        references_kept_by(tensor, array, end, what)
+
+
+def references_kept_by(tensor: Any, array: Any, end: Callable[[Export], None], what: str) -> None:
+    """End the case as broken if exports of a tensor leave or take references to it or its array."""
+    for call in calls(tensor):
+        Export(tensor, **call).release()
+        before = references(tensor), references(array)
+        for _ in range(5):
+            end(Export(tensor, **call))
+        after = references(tensor), references(array)
+        if after > before:
+            broken(f"{what} left references to the tensor")
+        if after < before:
+            broken(f"{what} gave up more references than their exports took")
 
 
 def producer_deleter_once_each(make: Make) -> None:
-    array, watch = given(np.arange(6, dtype="f4"))
-    tensor = made(make, array)
-    for call in calls(tensor):
-        lying(tensor, watch, **call).release()
-        before = references(tensor), references(array)
-        for _ in range(5):
-            Export(tensor, **call).release()
-        after = references(tensor), references(array)
-        if after > before:
-            broken("exports that were deleted left references to the tensor: the deleter leaks")
-        if after < before:
-            broken("a deleter that was called once gave up more references than its export took")
+    references_kept(make, Export.release, "exports whose deleter was called once")
 
 
 def producer_unused_capsule_once(make: Make) -> None:
-    array, watch = given(np.arange(6, dtype="f4"))
-    tensor = made(make, array)
-    for call in calls(tensor):
-        lying(tensor, watch, **call).release()
-        before = references(tensor), references(array)
-        for _ in range(5):
-            Export(tensor, **call)
-        after = references(tensor), references(array)
-        if after > before:
-            broken("capsules that nobody took left references to the tensor")
-        if after < before:
-            broken("capsules that nobody took gave up more references than their exports took")
+    references_kept(make, lambda export: None, "capsules that nobody took")
 
 
 def producer_deleter_deletes_self(make: Make) -> None:
     tensor = made(make, given(np.arange(6, dtype="f4"))[0])
-    for call in calls(tensor):
+    for call in (*calls(tensor), {"max_version": (1, 3), "copy": True}):
+        try:
+            tensor.__dlpack__(**call)
+        except Exception:
+            continue  # it does not know copy, or makes none
         for _ in range(50):
             Export(tensor, **call).release()
         settle()
@@ -96,18 +97,16 @@ def producer_deleter_deletes_self(make: Make) -> None:
 
 
 def producer_deleter_in_thread(make: Make) -> None:
-    for number in range(2):
+    for call in ways(make):
         array, watch = given(np.arange(6, dtype="f4"))
         tensor = made(make, array)
-        ways = calls(tensor)
-        if number < len(ways):
-            export = lying(tensor, watch, **ways[number])
-            export.take()
-            export.capsule = None
-            thread = threading.Thread(target=export.delete)
-            thread.start()
-            thread.join()
-            del export, thread
+        export = lying(tensor, watch, **call)
+        export.take()
+        export.capsule = None
+        thread = threading.Thread(target=export.delete)
+        thread.start()
+        thread.join()
+        del export, thread
         del array, tensor
         if watch.alive():
             broken("the deleter was called by another thread, and the memory is still held")

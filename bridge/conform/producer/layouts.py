@@ -159,12 +159,15 @@ def producer_alignment(make: Make) -> None:
 def producer_writes_nothing(make: Make) -> None:
     array, _watch = given(np.arange(6.0))
     tensor = made(make, array)
+    writeable = array.flags.writeable
     for call in calls(tensor):
         export = Export(tensor, **call)
         export.values()
         export.release()
         if array.tolist() != np.arange(6.0).tolist():
             broken("an export changed the values of the array")
+        if array.flags.writeable != writeable:
+            broken("an export made the array read-only")
 
 
 def producer_data_not_null(make: Make) -> None:

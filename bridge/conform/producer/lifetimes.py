@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 
-from bridge.conform.kit.export import Export, calls, integers
+from bridge.conform.kit.export import Export, calls, integers, ways
 from bridge.conform.kit.given import given, made, settle
 from bridge.conform.kit.lying import lying
 from bridge.conform.kit.verdict import broken
@@ -22,17 +22,15 @@ if TYPE_CHECKING:
 
 
 def producer_outlives_tensor(make: Make) -> None:
-    for number in range(2):
+    for call in ways(make):
         array, watch = given(np.arange(6, dtype="f4"))
         tensor = made(make, array)
-        ways = calls(tensor)
-        if number < len(ways):
-            export = lying(tensor, watch, **ways[number])
-            del array, tensor
-            if not watch.alive():
-                broken("the tensor was collected, and with it the memory of its export")
-            if export.values().tolist() != np.arange(6.0).tolist():
-                broken("the tensor was collected, and the values of its export changed")
+        export = lying(tensor, watch, **call)
+        del array, tensor
+        if not watch.alive():
+            broken("the tensor was collected, and with it the memory of its export")
+        if export.values().tolist() != np.arange(6.0).tolist():
+            broken("the tensor was collected, and the values of its export changed")
 
 
 def producer_every_order(make: Make) -> None:
@@ -92,7 +90,8 @@ def producer_shape_lasts(make: Make) -> None:
     tensor = made(make, array)
     for call in calls(tensor):
         export = Export(tensor, **call)
-        others = [bytes([n]) * size for n in range(64) for size in range(8, 65, 8)]
+        others: list[Any] = [bytes([n]) * size for n in range(64) for size in range(8, 65, 8)]
+        others.append(Export(made(make, given(np.arange(6.0).reshape(3, 2, 1))[0]), **call))
         settle()
         if integers(export.managed.shape, export.managed.ndim) != [2, 3, 4]:
             broken("the shape of an export changed while the export was alive")

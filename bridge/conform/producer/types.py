@@ -23,14 +23,14 @@ def types_written(make: Make, to_numpy: Any, wanted: dict[str, tuple[int, int]])
     for name, (code, bits) in wanted.items():
         try:
             tensor = make(given(np.array([0, 1, 1], name))[0])
-            ways = calls_or_none(tensor)
+            asks = calls_or_none(tensor)
             if to_numpy is not None and np.asarray(to_numpy(tensor)).dtype != name:
-                ways = []  # make made another type of it
+                asks = []  # make made another type of it
         except Exception:
-            ways = []
-        if not ways:
+            asks = []
+        if not asks:
             refused.append(name)
-        for call in ways:
+        for call in asks:
             export = Export(tensor, **call)
             managed = export.managed
             if (managed.code, managed.bits) != (code, bits):
