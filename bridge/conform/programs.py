@@ -80,6 +80,9 @@ class _Plain(ast.NodeTransformer):
             return ast.parse("gc.collect()", mode="eval").body
         if name in ("calls", "ways") and (self.new or self.level < 3):
             return ast.parse(_NEW if self.new else _BOTH, mode="eval").body
+        if name == "asked" and self.level < 3:
+            method = ast.Attribute(node.args[0], "__dlpack__", ast.Load())
+            return ast.Call(method, node.args[1:], node.keywords)
         if name not in ("made", "imported", "values_of"):
             return node
         call = ast.Call(node.args[0], node.args[1:], node.keywords)
