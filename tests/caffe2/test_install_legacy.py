@@ -30,6 +30,7 @@ def check(code: str) -> str:
     """Run code in a process of its own; return what it printed."""
     done = python("-W", "error", "-c", code)
     assert done.returncode == 0, done.stderr
+    assert "Exception ignored" not in done.stderr, done.stderr
     return done.stdout
 
 
@@ -337,4 +338,7 @@ assert "Conv" in [one.type for one in prepared.predict_net.op]
 node = onnx.helper.make_node("Gemm", ["a", "b", "c"], ["y"], transB=1)
 a, b, c = (np.random.rand(*one).astype(np.float32) for one in ((2, 3), (4, 3), (4,)))
 np.testing.assert_allclose(backend.run_node(node, [a, b, c]).y, a @ b.T + c, rtol=1e-5)
+mask = onnx.numpy_helper.from_array(np.array([True, False]), "mask")
+filled = backend.Caffe2Backend._create_tensor_filling_op(mask)
+assert filled.type == "GivenTensorBoolFill" and list(filled.arg[0].ints) == [1, 0]
 """)

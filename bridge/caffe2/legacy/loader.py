@@ -8,6 +8,8 @@ them, by builtins of their own whose ``__import__`` gives them; no other module 
 from __future__ import annotations
 
 import builtins
+import sys
+from collections.abc import Callable
 from importlib.abc import InspectLoader
 from importlib.util import find_spec
 
@@ -54,9 +56,30 @@ class Loader(InspectLoader):
             return
         vars(module)["__builtins__"] = _BUILTINS
         exec(compiled(source, self.get_filename(module.__name__)), vars(module))
-        if module.__name__ == "caffe2.python.onnx.backend":
-            # protobuf 7 refuses bools in lists of integers
-            vars(module)["Caffe2Backend"]._create_tensor_filling_op = staticmethod(filling)
+        change = _CHANGES.get(module.__name__)
+        if change is not None:
+            change(module)
+
+
+def _fill_bools(backend: Any) -> None:
+    """Change the filling of tensors: protobuf 7 refuses bools in lists of integers."""
+    backend.Caffe2Backend._create_tensor_filling_op = staticmethod(filling)
+
+
+def _leave_at_exit(workspace: Any) -> None:
+    """Change the end of workspaces: at the exit of the interpreter they are left as they are."""
+
+    def __del__(self: Any, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not exiting():
+            self.ResetWorkspace()
+
+    workspace.Workspace.__del__ = __del__
+
+
+_CHANGES: dict[str, Callable[[Any], None]] = {
+    "caffe2.python.onnx.backend": _fill_bools,
+    "caffe2.python.onnx.workspace": _leave_at_exit,
+}
 
 
 def _import(
