@@ -13,7 +13,7 @@ from bridge.caffe2 import core, workspace
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 TYPES = ["dag", "async_scheduling", "parallel"]
-SMALL, LARGE = (16, 16), (512, 1024)
+SMALL, LARGE = (16, 16), (256, 512)
 
 
 def towers(kind: str, name: str = "towers") -> core.Net:
