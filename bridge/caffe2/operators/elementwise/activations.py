@@ -77,8 +77,9 @@ def sigmoid(x: Tensor, *, out: Out = None) -> Tensor:
 @operator("Tanh", inplace="0>0", gradient="TanhGradient o0 g0 > 0")
 def tanh(x: Tensor, *, out: Out = None) -> Tensor:
     """y = tanh(x)."""
-    if out is not None and out.numel() <= MOST_BY_KERNEL and takes_kernels(out, x):
-        return few_elements.tanh(x, out, x.numel())
+    # In the first run, too, which has no buffer: the last bits are not those of torch's vectors.
+    if takes_kernels(x if out is None else out, x) and x.numel() <= MOST_BY_KERNEL:
+        return few_elements.tanh(x, torch.empty_like(x) if out is None else out, x.numel())
     return torch.tanh(x, out=out)
 
 
