@@ -8,12 +8,13 @@ from contextlib import contextmanager
 import paddle
 
 from bridge.functions.call import Results
+from bridge.functions.inside.eager import EagerInside
 from bridge.functions.inside.zeros import outline_on_zeros
-from bridge.functions.outcome import Outcome, Spec
+from bridge.functions.outcome import Spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from bridge.functions.call import Call
@@ -31,60 +32,12 @@ def arrive(x: Any, library: str, keep: bool = False) -> Any:
     return convert(x, "paddle", copy=True) if keep else convert(x, "paddle")
 
 
-def _leaf(x: Any) -> Any:
-    leaf = x.detach()
-    leaf.stop_gradient = False
-    return leaf
-
-
-class _Node:
-    """The graph between inputs and results; kept as long as this is."""
-
-    __slots__ = ("inputs", "results")
-
-    def __init__(self, inputs: list[Any], results: list[Any]) -> None:
-        self.inputs = inputs
-        self.results = results
-
-    def _pull(self, cotangents: list[Any], wanted: list[int], recorded: bool) -> list[Any]:
-        pairs = [
-            (result, cotangent)
-            for result, cotangent in zip(self.results, cotangents, strict=True)
-            if cotangent is not None and result is not None and not result.stop_gradient
-        ]
-        if not pairs or not wanted:
-            return [None] * len(wanted)
-        return list(
-            paddle.grad(
-                [result for result, _ in pairs],
-                [self.inputs[number] for number in wanted],
-                [cotangent for _, cotangent in pairs],
-                retain_graph=True,
-                create_graph=recorded,
-                allow_unused=True,
-            )
-        )
-
-    def pull(self, cotangents: list[Any], wanted: list[int]) -> list[Any]:
-        return self._pull(cotangents, wanted, False)
-
-    def pull_recorded(self, cotangents: list[Any]) -> tuple[list[Any], _Node]:
-        leaves = [None if x is None else _leaf(x) for x in cotangents]
-        with paddle.enable_grad():
-            gradients = self._pull(leaves, list(range(len(self.inputs))), True)
-        node = _Node([*self.inputs, *(x for x in leaves if x is not None)], gradients)
-        return [None if x is None else x.detach() for x in gradients], node
-
-
-class Inside:
+class Inside(EagerInside):
     """A function of Paddle tensors."""
 
-    own = False
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-        self.direct = function
-
+    tensor = paddle.Tensor
+    enable_grad = staticmethod(paddle.enable_grad)
+    grad = staticmethod(paddle.grad)
     arrive = staticmethod(arrive)
 
     @staticmethod
@@ -97,29 +50,17 @@ class Inside:
         """Return whether its elements are complex."""
         return bool(tensor.is_complex())
 
-    def _called(self, call: Call, tensors: list[Any]) -> tuple[Results, list[Any]]:
-        args, kwargs = call.arguments(tensors)
-        results, found = Results.of(self.function(*args, **kwargs))
-        return results, [x if isinstance(x, paddle.Tensor) else arrive(x, "", True) for x in found]
+    @staticmethod
+    def leaf(x: Any) -> Any:
+        """Return a tensor of the memory of `x` that gradients are wanted of."""
+        leaf = x.detach()
+        leaf.stop_gradient = False
+        return leaf
 
-    def run(self, call: Call, tensors: list[Any]) -> Outcome:
-        """Run the function; see `bridge.functions.inside`."""
-        results, found = self._called(call, tensors)
-        return Outcome(results, [x.detach() for x in found])
-
-    def record(self, call: Call, tensors: list[Any], floats: list[int]) -> Outcome:
-        """Run the function and keep its derivatives; see `bridge.functions.inside`."""
-        tensors = list(tensors)
-        for number in floats:
-            tensors[number] = _leaf(tensors[number])
-        with paddle.enable_grad():
-            results, found = self._called(call, tensors)
-        return Outcome(
-            results,
-            [x.detach() for x in found],
-            _Node([tensors[number] for number in floats], found),
-            [self.is_floating(x) and not x.stop_gradient for x in found],
-        )
+    @staticmethod
+    def is_recorded(x: Any) -> bool:
+        """Return whether autograd has recorded how `x` was computed."""
+        return bool(x.is_floating_point() and not x.stop_gradient)
 
     def outline(self, call: Call, specs: list[Any]) -> tuple[Results, list[Spec]]:
         """Return the results of the function for shapes; see `bridge.functions.inside`."""

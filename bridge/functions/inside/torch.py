@@ -9,12 +9,13 @@ import torch
 
 from bridge.c10.type_meta import TypeMeta
 from bridge.functions.call import Results
+from bridge.functions.inside.eager import EagerInside
 from bridge.functions.inside.zeros import outline_on_zeros
-from bridge.functions.outcome import Outcome, Spec
+from bridge.functions.outcome import Spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from bridge.functions.call import Call
@@ -34,54 +35,12 @@ def arrive(x: Any, library: str, keep: bool = False) -> Any:
     return to_torch(x, readonly=library in ("jax", "tensorflow"))
 
 
-class _Node:
-    """The graph between inputs and results; kept as long as this is."""
-
-    __slots__ = ("inputs", "results")
-
-    def __init__(self, inputs: list[Any], results: list[Any]) -> None:
-        self.inputs = inputs
-        self.results = results
-
-    def _pull(self, cotangents: list[Any], wanted: list[int], recorded: bool) -> list[Any]:
-        pairs = [
-            (result, cotangent)
-            for result, cotangent in zip(self.results, cotangents, strict=True)
-            if cotangent is not None and result is not None and result.requires_grad
-        ]
-        if not pairs or not wanted:
-            return [None] * len(wanted)
-        return list(
-            torch.autograd.grad(
-                [result for result, _ in pairs],
-                [self.inputs[number] for number in wanted],
-                [cotangent for _, cotangent in pairs],
-                retain_graph=True,
-                create_graph=recorded,
-                allow_unused=True,
-            )
-        )
-
-    def pull(self, cotangents: list[Any], wanted: list[int]) -> list[Any]:
-        return self._pull(cotangents, wanted, False)
-
-    def pull_recorded(self, cotangents: list[Any]) -> tuple[list[Any], _Node]:
-        leaves = [None if x is None else x.detach().requires_grad_() for x in cotangents]
-        with torch.enable_grad():
-            gradients = self._pull(leaves, list(range(len(self.inputs))), True)
-        node = _Node([*self.inputs, *(x for x in leaves if x is not None)], gradients)
-        return [None if x is None else x.detach() for x in gradients], node
-
-
-class Inside:
+class Inside(EagerInside):
     """A function of torch tensors."""
 
-    own = False
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-        self.direct = function
-
+    tensor = torch.Tensor
+    enable_grad = staticmethod(torch.enable_grad)
+    grad = staticmethod(torch.autograd.grad)
     arrive = staticmethod(arrive)
 
     @staticmethod
@@ -94,31 +53,15 @@ class Inside:
         """Return whether its elements are complex."""
         return bool(tensor.dtype.is_complex)
 
-    def _called(self, call: Call, tensors: list[Any]) -> tuple[Results, list[Any]]:
-        args, kwargs = call.arguments(tensors)
-        results, found = Results.of(self.function(*args, **kwargs))
-        return results, [x if isinstance(x, torch.Tensor) else arrive(x, "", True) for x in found]
+    @staticmethod
+    def leaf(x: Any) -> Any:
+        """Return a tensor of the memory of `x` that gradients are wanted of."""
+        return x.detach().requires_grad_()
 
-    def run(self, call: Call, tensors: list[Any]) -> Outcome:
-        """Run the function; see `bridge.functions.inside`."""
-        results, found = self._called(call, tensors)
-        return Outcome(results, [x.detach() for x in found])
-
-    def record(self, call: Call, tensors: list[Any], floats: list[int]) -> Outcome:
-        """Run the function and keep its derivatives; see `bridge.functions.inside`."""
-        tensors = list(tensors)
-        for number in floats:
-            # (a view of its own, which no other call has)
-            tensors[number] = tensors[number].detach().requires_grad_()
-        with torch.enable_grad():
-            results, found = self._called(call, tensors)
-        node = _Node([tensors[number] for number in floats], found)
-        return Outcome(
-            results,
-            [x.detach() for x in found],
-            node,
-            [x.requires_grad for x in found],
-        )
+    @staticmethod
+    def is_recorded(x: Any) -> bool:
+        """Return whether autograd has recorded how `x` was computed."""
+        return bool(x.requires_grad)
 
     def outline(self, call: Call, specs: list[Any]) -> tuple[Results, list[Spec]]:
         """Return the results of the function for shapes; see `bridge.functions.inside`."""

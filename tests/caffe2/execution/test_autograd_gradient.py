@@ -58,7 +58,7 @@ def test_a_model_trains_through_a_function() -> None:
     np.testing.assert_allclose(workspace.FetchBlob(str(gradient)), [np.cos(0.1)], rtol=1e-5)
 
 
-def test_what_is_registered_comes_first() -> None:
+def test_a_registered_gradient_comes_first() -> None:
     workspace.FeedBlob("x", np.float32([1]))
     net = net_of("AgRegistered", ["x"], ["y"])
     gradient = str(net.AddGradientOperators(["y"])["x"])

@@ -54,7 +54,7 @@ def both(rows: int, *outputs: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @pytest.mark.parametrize("outputs", [(), ("state",)])
-def test_outputs_for_changing_sizes(outputs: tuple[str, ...]) -> None:
+def test_compiled_nets_follow_changing_sizes(outputs: tuple[str, ...]) -> None:
     for rows in (2, 2, 5, 2):
         expected, actual = both(rows, *outputs)
         for name, value in expected.items():
@@ -164,7 +164,7 @@ def test_an_error_for_values_is_that_of_the_operator_and_nothing_is_written_befo
         assert workspace.FetchBlob("w").tolist() == [[2 * runs] * 2] * 4
 
 
-def test_blobs_that_swap_their_values() -> None:
+def test_blobs_may_swap_their_values() -> None:
     net = core.Net("swap")
     net.Proto().type = "compiled"
     net.StopGradient("x", "old")

@@ -60,5 +60,7 @@ def test_a_chain_is_of_operators_each_the_only_successor_of_the_one_before() -> 
         ("Print", ["x"], [], True),
     ],
 )
-def test_what_may_wait(op_type: str, inputs: list[str], outputs: list[str], expected: bool) -> None:
+def test_queues_and_python_functions_may_wait(
+    op_type: str, inputs: list[str], outputs: list[str], expected: bool
+) -> None:
     assert may_wait(*definitions((op_type, inputs, outputs))) is expected

@@ -54,7 +54,7 @@ def test_two_blobs_that_are_fed_one_tensor_and_then_another(once: bool) -> None:
 
 @pytest.mark.parametrize("device", [0, pytest.param(1, marks=pytest.mark.cuda)])
 @pytest.mark.parametrize("once", [False, True])
-def test_a_run_in_place_that_changes_the_sizes(once: bool, device: int) -> None:
+def test_a_run_in_place_may_change_the_sizes(once: bool, device: int) -> None:
     """What a run was given is told from what it leaves there, which the next run is given."""
     option = core.DeviceOption(device)
     net = core.Net("reshaped")

@@ -105,7 +105,7 @@ def test_element_types_are_checked() -> None:
         run("FnAxpy", ["x"], ["z"])
 
 
-def test_optional_and_several_outputs() -> None:
+def test_a_function_returns_as_many_tensors_as_there_are_outputs() -> None:
     feed(x=np.arange(6.0).reshape(3, 2))
     run("FnParts", ["x"], ["a", "b"], sizes=[1, 2])
     assert workspace.FetchBlob("b").tolist() == [[2, 3], [4, 5]]
@@ -169,7 +169,7 @@ def test_several_inputs_of_one_type_whatever_it_is() -> None:
         run("FnJoined", ["s", "z"], ["xy"])
 
 
-def test_what_must_be_in_place_is_written_there_from_the_first_run_on() -> None:
+def test_a_forced_output_in_place_is_written_there_from_the_first_run_on() -> None:
     rows = torch.zeros(2, 2)
     workspace.FeedBlob("x", rows)
     feed(row=np.float32([1, 2]))
@@ -352,7 +352,7 @@ def longer(x: Strings, *, suffix: bytes = b"") -> tuple[Strings, Tensor]:
     return Strings(x.shape, found), torch.tensor([len(one) for one in found]).view(x.shape)
 
 
-def test_types_in_turn_and_elements_of_one_input() -> None:
+def test_inputs_have_their_types_in_turn() -> None:
     mask = np.array([True, False])
     workspace.FeedBlob("m", mask)
     workspace.FeedBlob("f", np.array([1.5, 2], np.float32))
@@ -366,7 +366,7 @@ def test_types_in_turn_and_elements_of_one_input() -> None:
             workspace.RunOperatorOnce(core.CreateOperator("FnFirsts", inputs, ["n", "y"]))
 
 
-def test_functions_of_strings() -> None:
+def test_a_function_takes_and_returns_strings() -> None:
     workspace.FeedBlob("s", np.array([[b"a"], [b"bc"]], object))
     operator = core.CreateOperator("FnLonger", ["s"], ["t", "n"], suffix=b"!")
     workspace.RunOperatorOnce(operator)

@@ -87,7 +87,7 @@ def test_a_removed_observer_sees_no_more() -> None:
     assert net.NumObservers() == 0
 
 
-def test_what_is_wrong_is_named() -> None:
+def test_errors_name_the_wrong_argument() -> None:
     with pytest.raises(EnforceNotMet, match="no net 'absent'"):
         core.Net("absent").AddObserver("TimeObserver")
     net = created()
@@ -96,7 +96,7 @@ def test_what_is_wrong_is_named() -> None:
     assert net.NumObservers() == 0
 
 
-def test_the_names_of_the_extension() -> None:
+def test_the_extension_has_its_names() -> None:
     c = workspace.C
     name = created().Name()
     observer = c.add_observer_to_net(name, "TimeObserver")

@@ -86,7 +86,7 @@ def test_old_style_output_is_resized_and_typed_by_the_operator() -> None:
     assert workspace.FetchBlob("y").tolist() == [2, 3]
 
 
-def test_in_place() -> None:
+def test_an_operator_in_place_writes_the_memory_of_its_input() -> None:
     def body(op: Any) -> None:
         assert op.IsInputOutputAlias(0, 0) and not op.IsInputOutputAlias(1, 0)
         x = op.Input(0)
@@ -147,7 +147,7 @@ def test_copy_from_refuses_another_type() -> None:
     refused(raised.value, "float32", "int64")
 
 
-def test_strings_and_objects() -> None:
+def test_inputs_and_outputs_may_be_strings_and_objects() -> None:
     def body(op: Any) -> None:
         assert op.InputIsType(0, bytes) and not op.InputIsTensorType(0, "cpu")
         assert op.InputIsTensorType(1, "cpu") and op.InputIsType(1, caffe2.Tensor)
@@ -192,7 +192,7 @@ def test_input_that_is_no_tensor_is_named() -> None:
     refused(raised.value, "Blob 'x' holds a string", "input 0", kind=TypeError)
 
 
-def test_sizes_and_blobs() -> None:
+def test_an_operator_knows_its_inputs_outputs_and_device() -> None:
     feed("x", 1)
 
     def body(op: Any) -> None:
@@ -205,7 +205,7 @@ def test_sizes_and_blobs() -> None:
     run(body, ["x"], ["y", "z"])
 
 
-def test_arguments() -> None:
+def test_arguments_are_read_by_name_and_type() -> None:
     nested = core.Net("nested")
     nested.Copy("a", "b")
 
@@ -293,7 +293,7 @@ def test_state_is_kept_by_a_net_and_by_multiple_runs_and_not_by_run_once() -> No
     assert workspace.FetchBlob("n").tolist() == [13]
 
 
-def test_cached_member_by_reinitialize_tensor() -> None:
+def test_a_member_tensor_keeps_its_memory_by_reinitialize_tensor() -> None:
     addresses = []
 
     @operator_class

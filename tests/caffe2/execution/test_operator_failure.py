@@ -139,7 +139,7 @@ def test_where_the_memory_of_one_output_is_gone_the_others_are_what_they_were() 
     assert workspace.FetchBlob("y").tolist() == [1]
 
 
-def test_what_says_that_it_writes_last_is_not_copied_and_gets_sizes_and_buffers_back() -> None:
+def test_an_operator_that_writes_last_is_not_copied_and_gets_sizes_and_buffers_back() -> None:
     def body(op: Any) -> None:
         op.Output(0, [100], "int64").mutable_data().fill(7)
         raise Wrong

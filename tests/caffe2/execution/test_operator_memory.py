@@ -115,7 +115,7 @@ def test_blobs_that_are_no_tensors_are_refused_by_name() -> None:
         ("GivenTensorInt64Fill", np.int64),
     ],
 )
-def test_many_given_values(op_type: str, dtype: Any) -> None:
+def test_a_fill_gives_the_many_values_that_it_is_given(op_type: str, dtype: Any) -> None:
     values = np.arange(10_000).reshape(100, 100).astype(dtype)
     run_operator(op_type, [], ["y"], shape=[100, 100], values=values)
     y = workspace.FetchBlob("y")

@@ -84,7 +84,7 @@ def test_control_inputs_order_operators(kind: str) -> None:
     assert made == ["a", "b", "c"] * 3
 
 
-def test_no_more_operators_at_once_than_workers() -> None:
+def test_no_more_operators_run_at_once_than_workers() -> None:
     lock, now, most = threading.Lock(), [0], [0]
 
     def count(inputs: Any, outputs: Any) -> None:

@@ -115,7 +115,7 @@ def test_the_function_runs_twice_and_then_its_calls_are_played(
 @pytest.mark.parametrize(
     ("function", "is_accepted"), [(kept, True), (written, True), (reads, False)]
 )
-def test_what_reads_values_is_refused(function: Any, is_accepted: bool) -> None:
+def test_a_function_that_reads_values_is_not_recorded(function: Any, is_accepted: bool) -> None:
     x, out = torch.ones(2, 3), torch.empty(2, 3)
     result, calls = record(function, [x], {"out": out})
     assert (compile_calls(calls, [x], [out], [result], {}) is not None) == is_accepted

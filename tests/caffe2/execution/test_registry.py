@@ -123,7 +123,7 @@ def test_a_class_declares_its_schema_and_its_gradient() -> None:
         caffe2.register_operator("TestRegistrySchema", inputs=1, outputs="few")
 
 
-def test_by_device() -> None:
+def test_an_operator_runs_on_the_devices_it_is_registered_for() -> None:
     caffe2.register_operator("TestRegistryCuda", devices=("cuda",))(made(1))
     with pytest.raises(EnforceNotMet) as raised:
         workspace.RunOperatorOnce(core.CreateOperator("TestRegistryCuda", [], "y"))
@@ -165,14 +165,14 @@ def test_wrong_engines_are_refused(engine: Any) -> None:
 
 
 @pytest.mark.parametrize("devices", ["cpu", c10.CPU, c10.Device("cpu"), [c10.CPU], {"cpu"}])
-def test_devices_in_every_form(devices: object) -> None:
+def test_devices_are_given_in_every_form(devices: object) -> None:
     name = f"TestRegistryForm{type(devices).__name__}"
     caffe2.register_operator(name, devices=devices)(made(4))
     assert value_of(core.CreateOperator(name, [], "y")) == 4
 
 
 @pytest.mark.parametrize("cls", [3, int, np.ndarray])
-def test_what_is_no_operator_is_refused(cls: object) -> None:
+def test_a_class_that_is_not_an_operator_is_refused(cls: object) -> None:
     with pytest.raises(EnforceNotMet):
         caffe2.register_operator("TestRegistryNone")(cls)  # type: ignore[type-var]
     assert not core.IsOperator("TestRegistryNone")
@@ -215,7 +215,7 @@ assert workspace.FetchBlob("y").tolist() == [3]
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("op_type", ["ConstantFill", "Relu"])
-def test_a_gpu_that_is_not_there(op_type: str) -> None:
+def test_a_gpu_that_is_not_there_is_refused(op_type: str) -> None:
     count = torch.cuda.device_count()
     inputs = ["x"] if op_type == "Relu" else []
     workspace.FeedBlob("x", np.ones(2, np.float32), "cuda:0")

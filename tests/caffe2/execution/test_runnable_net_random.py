@@ -51,7 +51,7 @@ def check_close(actual: dict[str, Any], expected: dict[str, Any], rtol: float = 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_types_of_nets(seed: int) -> None:
+def test_nets_of_every_type_compute_the_same(seed: int) -> None:
     net = random_net(seed)
     names = list(net.blobs)
     first, *others = runs_of(net, "simple", names, 4)
@@ -63,7 +63,9 @@ def test_types_of_nets(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_compiled(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_nets_compute_what_simple_ones_do(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The graph as it is: what is compiled takes seconds, and is torch's affair.
     target = "bridge.caffe2.execution.compiled._compiled_graph"
     monkeypatch.setattr(target, lambda graph, tensors: graph)
@@ -76,7 +78,7 @@ def test_compiled(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_modules(seed: int) -> None:
+def test_modules_compute_what_their_nets_do(seed: int) -> None:
     net = random_net(seed)
     names = list(net.blobs)
     expected = runs_of(net, "simple", names, 1)[0]
@@ -102,7 +104,7 @@ def test_modules(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(100, 130))
-def test_gradients(seed: int) -> None:
+def test_gradients_of_nets_are_those_of_their_modules(seed: int) -> None:
     net = random_net(seed, 16, overwrites=False)
     y = [n for n, kind in net.blobs.items() if kind.dtype == "float32" and n not in net.feeds][-1]
     training = core.Net(net.proto("training"))
@@ -144,7 +146,9 @@ FAILURES = [
 
 @pytest.mark.parametrize("kind", ["simple", "compiled", *PARALLEL])
 @pytest.mark.parametrize("seed", range(8))
-def test_an_error_in_the_middle(seed: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_the_middle_leaves_later_blobs_as_they_were(
+    seed: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = "bridge.caffe2.execution.compiled._compiled_graph"
     monkeypatch.setattr(target, lambda graph, tensors: graph)
     random = np.random.RandomState(seed)
