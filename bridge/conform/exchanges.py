@@ -76,7 +76,7 @@ def exchanged(producer: Any, consumer: Any) -> dict[str, Any]:
 
 def _exchange(producer: Any, consumer: Any) -> dict[str, Any]:
     """Exchange a tensor once for each order of release; return the observations."""
-    wanted = np.arange(12, dtype="f4").reshape(3, 4)
+    wanted: Any = np.arange(12, dtype="f4").reshape(3, 4)
     try:
         producer["make"](given(wanted)[0])
     except Exception:  # noqa: BLE001  a library whose tensors have one dimension

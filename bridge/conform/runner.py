@@ -47,8 +47,7 @@ def run_rules(
             result = Result(rule, outcome, seen)
             hangs[rule.role] = hangs.get(rule.role, 0) + (outcome == "hang")
         if result.outcome in ("broken", "crash", "hang"):
-            programs = [program_of(rule, CASES[rule], setup, *level) for level in LEVELS]
-            result.program, shows = _evidence(programs, given, result)
+            result.program, shows = _evidence(result, setup, given)
             if not shows:
                 result.seen += " (the program alone does not show it)"
         results.append(result)
@@ -81,17 +80,16 @@ def _without_addresses(text: str) -> str:
     return re.sub(r"0x[0-9a-fA-F]{4,}", "0x…", text)
 
 
-def _evidence(programs: list[str], given: dict[str, Any], result: Result) -> tuple[str, bool]:
-    """Return the shortest program that shows a result, and whether one does.
-
-    programs: the shortest first. One is shortened if that shows the same.
-    """
-    *_, whole = programs
+def _evidence(result: Result, setup: str, given: dict[str, Any]) -> tuple[str, bool]:
+    """Return the shortest program that shows a result, and whether one does."""
+    case = CASES[result.rule]
+    whole = program_of(result.rule, case, setup, *LEVELS[-1])
     wanted = _shown(whole, given)
     shows = wanted is not None and result.seen[20:500] in " ".join(wanted.split())
     if not shows or result.outcome == "hang":
         return whole, shows
-    for program in programs:
+    for level in LEVELS:
+        program = program_of(result.rule, case, setup, *level)
         ran = mmap.mmap(-1, program.count("\n") + 2)  # the process may crash: its lines are seen
         if _shown(program, given, ran) == wanted:
             for tests in (False, True):

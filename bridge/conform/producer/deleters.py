@@ -10,7 +10,7 @@ import threading
 import numpy as np
 
 from bridge.conform.kit.export import Export, calls, ways
-from bridge.conform.kit.given import given, made, references, settle
+from bridge.conform.kit.given import given, immortal, made, references, settle
 from bridge.conform.kit.lying import lying
 from bridge.conform.kit.verdict import broken, skip
 
@@ -50,9 +50,11 @@ def producer_deleter_holds_until_called(make: Make) -> None:
 def references_kept(make: Make, end: Callable[[Export], None], what: str) -> None:
     """End the case as broken if exports that end like this leave or take references."""
     array, watch = given(np.arange(6, dtype="f4"))
+    immortal(array)
     lying(made(make, array), watch).release()
     for values in (array, array[6:]):
         tensor = made(make, values)
+        immortal(tensor, values)
         references_kept_by(tensor, array, end, what)
 
 

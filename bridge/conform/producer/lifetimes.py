@@ -146,7 +146,7 @@ def producer_threads(make: Make) -> None:
     for thread in threads:
         thread.join()
     if wrong:
-        broken(f"four threads exported one tensor, and one saw: {wrong[0]}")
+        broken("four threads exported one tensor at once, and one saw other values or an error")
     del array, tensor
     shared.clear()
     if watch.alive():
