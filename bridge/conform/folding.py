@@ -33,8 +33,13 @@ def folded(tree: ast.Module) -> None:
     for one in list(ast.walk(tree)):
         if isinstance(one, ast.FunctionDef):
             _join_lines(tree, one)
-        if isinstance(one, (ast.FunctionDef, ast.For)):
+        # One that was opened itself is not there any more.
+        if isinstance(one, (ast.FunctionDef, ast.For)) and _is_in(tree, one):
             _open_calls(tree, one)
+
+
+def _is_in(tree: ast.Module, node: ast.AST) -> bool:
+    return any(one is node for one in ast.walk(tree))
 
 
 def _uses(tree: ast.AST, name: str) -> int:
