@@ -4,7 +4,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
-from typing_extensions import CapsuleType, Self, disjoint_base
+from typing_extensions import CapsuleType, Self
 
 from bridge.c10.array_ref import ArrayRef, Shape
 from bridge.c10.attribute import CallableAttribute, Count
@@ -14,7 +14,6 @@ from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.c10.type_meta import TypeMeta
 
-@disjoint_base
 class Wrapper(Handle):
     dtype: CallableAttribute[TypeMeta]
     device: CallableAttribute[Device]

@@ -169,12 +169,30 @@ def fields_of(text: str) -> dict[str, str]:
     return found
 
 
-class Stub:
-    """The lines of a stub, taken from the text of a .pyx; fields: those of its classes."""
+def solid_classes(text: str) -> set[str]:
+    """Return the classes whose instances have fields in C that those of their bases have not.
 
-    def __init__(self, text: str, fields: dict[str, str]) -> None:
+    These are the disjoint bases. A class without a base has a field if it has methods in C.
+    """
+    found = set()
+    name, has_base = "", False
+    for line in re.sub(r"#[^\n]*", "", text).splitlines():
+        if start := CLASS.match(line):
+            name, has_base = start[2], bool(start[3])
+        elif line[:1].strip() and not line.startswith(("@", ")")):
+            name = ""
+        elif name and re.match(r"    cdef \w", line) and not (has_base and "(" in line):
+            found.add(name)
+    return found
+
+
+class Stub:
+    """The lines of a stub, taken from the text of a .pyx; fields, solid: of its classes."""
+
+    def __init__(self, text: str, fields: dict[str, str], solid: set[str]) -> None:
         self.text = text
         self.fields = fields
+        self.solid = solid
         self.first = ""  # imports and type variables
         self.body = ""  # outside of classes, and finished classes
         self.header = ""  # of the current class
@@ -198,7 +216,7 @@ class Stub:
         above, self.above = self.above, ""
         if self.is_c and name.startswith("_"):
             return
-        if self.is_c and "@final" not in above:
+        if name in self.solid and "@final" not in above:
             above = f"@disjoint_base\n{above}"
         self.name = name
         self.header = above if "class " in above else f"{above}class {name}{bases}:\n"
@@ -344,8 +362,9 @@ def stubs_of(sources: list[Path]) -> dict[Path, str]:
     for path in sources:
         text = path.read_text()
         declared = path.with_suffix(".pxd")
-        fields = fields_of(text) | fields_of(declared.read_text() if declared.exists() else "")
-        stub = Stub(text, fields)
+        header = declared.read_text() if declared.exists() else ""
+        fields = fields_of(text) | fields_of(header)
+        stub = Stub(text, fields, solid_classes(header) | solid_classes(text))
         body = stub.read()
         place = path.with_suffix(".pyi").relative_to(ROOT)
         whole = f"{HEADER}{imports(body, text, path)}\n{body}"

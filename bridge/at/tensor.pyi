@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NoReturn, SupportsIndex, overload
 
 import torch
-from typing_extensions import CapsuleType, Self, disjoint_base
+from typing_extensions import CapsuleType, Self
 
 from bridge.at.torch_call import TorchRunner
 from bridge.at.torch_methods import TorchMethods
@@ -15,7 +15,6 @@ from bridge.c10.tensor_impl import TensorImpl
 from bridge.typing import DeviceLike, Dims, IndexLike, Operand, TensorLike, TypeLike
 from bridge.wrapper import Wrapper
 
-@disjoint_base
 class Tensor(Wrapper, TorchMethods):
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     __array_priority__: ClassVar[int]

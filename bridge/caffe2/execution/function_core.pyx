@@ -52,7 +52,7 @@ from bridge.exchange.torch_import cimport import_torch
 from numpy import ndarray
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.caffe2.execution.tape import MOST_SIZES
+from bridge.caffe2.execution.tape import MOST_SIZES as _MOST_SIZES
 from bridge.exchange.torch_settings import neutral
 
 cdef extern from "Python.h":
@@ -88,7 +88,7 @@ cdef class BoundCore:
     cdef int remember(self, Seen seen) except -1:
         """Add what was seen in a run, for `MOST_SIZES` at most."""
         self.seen.insert(0, seen)
-        del self.seen[MOST_SIZES:]
+        del self.seen[_MOST_SIZES:]
         return 0
 
     @cython.critical_section

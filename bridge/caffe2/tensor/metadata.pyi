@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by tools/make_stubs.py; do not edit.
-from typing_extensions import disjoint_base
-
 from bridge.c10.array_ref import ArrayRef
 from bridge.c10.device import Device, DeviceType
 from bridge.c10.type_meta import TypeMeta
 from bridge.typing import TypeLike
 from bridge.wrapper import Wrapper
 
-@disjoint_base
 class TensorMetadata(Wrapper):
     def dim(self, i: int | None = None) -> int: ...
     def size(self, i: int | None = None) -> int: ...

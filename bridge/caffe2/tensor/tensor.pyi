@@ -2,14 +2,13 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, ClassVar, NoReturn, overload
 
-from typing_extensions import CapsuleType, disjoint_base
+from typing_extensions import CapsuleType
 
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.caffe2.tensor.metadata import TensorMetadata
 from bridge.typing import ArrayLike, Deleter, DeviceLike, Dims, TensorLike, TypeLike
 from bridge.wrapper import Wrapper
 
-@disjoint_base
 class Tensor(TensorMetadata):
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     @overload
