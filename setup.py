@@ -32,6 +32,8 @@ RARE = re.compile(
 # -O3 is for loops: the rest takes a fifth longer to compile with it and is no faster. A loop of a
 # few instructions takes up to twice as long when it crosses a line of the cache.
 LOOPS = [] if SANITIZED else ["-O3", "-falign-loops=64"]
+# Macros of bridge/c10 read and write fields of Cython's classes as PyObject *.
+PUNS = ["-fno-strict-aliasing"]
 # They correct a function of Cython's, and one of CPython 3.13.
 FIRST_INCLUDED = ["bridge/c10/list_append.h", "bridge/c10/nested_sections.h"]
 FLAGS = [
@@ -52,7 +54,7 @@ elif sys.platform == "win32":
     # Microsoft's compiler, or clang-cl. Not tried.
     FIRST_INCLUDED.insert(0, "bridge/c10/windows.h")
     FLAGS = [*(f"/FI{header}" for header in FIRST_INCLUDED), "-DCYTHON_VECTORCALL_TPNEW=0"]
-    LOOPS, LINK_FLAGS = [], []
+    LOOPS, PUNS, LINK_FLAGS = [], [], []
 elif sys.platform == "darwin":
     LINK_FLAGS = ["-Wl,-x"]
 
@@ -139,6 +141,7 @@ def module(name, sources):
         extra_compile_args=[
             *FLAGS,
             *(LOOPS if name.endswith("_kernels") or ".wire." in name else []),
+            *([] if name.endswith("_kernels") else PUNS),
             *(SMALL if RARE.match(name) else []),
         ],
         extra_link_args=LINK_FLAGS,
