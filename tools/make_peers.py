@@ -39,7 +39,15 @@ HARD = {
     "JAX array, which is immutable": ("jax", "jax.numpy.arange(6.0)", "np.arange(6.0)"),
     "string of TensorFlow": ("tensorflow", "tf.constant('text')", "None"),
 }
-CONSUMERS = ("bridge", "torch", "numpy", "jax", "tensorflow", "tvm_ffi")
+# As people write their names.
+CONSUMERS = {
+    "bridge": "bridge",
+    "torch": "torch",
+    "numpy": "NumPy",
+    "jax": "JAX",
+    "tensorflow": "TensorFlow",
+    "tvm_ffi": "tvm-ffi",
+}
 IMMUTABLE = ("frozen()", "jax.numpy.arange(6.0)")
 # How memory is written through a consumer's tensor, if it can be; JAX's and TensorFlow's cannot.
 WRITABLE = {
@@ -109,7 +117,7 @@ def hard_table() -> str:
     for name in CONSUMERS:
         if installed(name):
             loaded(name)
-    rows = [["", *CONSUMERS]]
+    rows = [["", *CONSUMERS.values()]]
     for case, source in HARD.items():
         rows.append([case, *(hard_cell(source, consumer) for consumer in CONSUMERS)])
     return table(rows)

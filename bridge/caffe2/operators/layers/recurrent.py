@@ -83,11 +83,13 @@ def _of_kernel(
 
 
 def _takes_kernel(out: Out, floats: tuple[Tensor, ...], lengths: Tensor | None, t: Tensor) -> bool:
-    """Return whether a kernel makes the step: there are few states, and it may be called."""
+    """Return whether a kernel makes the step: there are few states, and it may be called.
+
+    In the first run, too, which has no buffers: the last bits are not those of torch's functions.
+    """
     ints = [t] if lengths is None else [t, lengths]
     return (
-        out is not None
-        and takes_few(*out, *floats)
+        takes_few(*(out or ()), *floats)
         and t.numel() == 1
         and takes_kernels(*ints, dtype=torch.int32)
     )
@@ -129,8 +131,9 @@ def lstm_unit(
     length, t = _of_kernel((lengths, *following), sequence_lengths)
     if _takes_kernel(out, (hidden, cell, gates), length, t):
         states = (hidden, cell, gates, length, t, *i.shape)
-        _lstm_step(*out, *states, drop_states, forget_bias)
-        return tuple(out)
+        new = out or [torch.empty_like(cell) for _ in range(2)]
+        _lstm_step(*new, *states, drop_states, forget_bias)
+        return tuple(new)
     old_h, old_c = hidden.view(i.shape), cell.view(i.shape)
     new_c = torch.sigmoid(f + forget_bias) * old_c + torch.sigmoid(i) * torch.tanh(g)
     new_h = torch.sigmoid(o) * torch.tanh(new_c)
@@ -166,8 +169,9 @@ def lstm_unit_gradient(
     length, t = _of_kernel((lengths, *following), sequence_lengths)
     if _takes_kernel(out, (cell, gates, *last[1:4]), length, t):
         states = (cell, gates, length, t, *last[1:4], *i.shape)
-        _lstm_step_gradient(*out, *states, drop_states, forget_bias)
-        return tuple(out)
+        slopes = out or [torch.empty_like(one) for one in (hidden, cell, gates)]
+        _lstm_step_gradient(*slopes, *states, drop_states, forget_bias)
+        return tuple(slopes)
     old = cell.view(i.shape)
     new, dh, dc = (one.view(i.shape) for one in last[1:4])
     i, g, o = torch.sigmoid(i), torch.tanh(g), torch.sigmoid(o)

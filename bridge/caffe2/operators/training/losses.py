@@ -144,8 +144,10 @@ def _logits_loss(
     """
     x, t, *given = _matrices(logits, targets, weights, log_d_trick=trick, unjoined_lr_loss=unjoined)
     plain = not trick and not unjoined
-    if plain and not given and out is not None and takes_few(x, out, t):
-        return _sigmoid_cross_entropy(out, x, t, *x.shape)
+    # In the first run, too, which has no buffer: the last bits are not those of torch's functions.
+    if plain and not given and takes_few(x, t if out is None else out, t):
+        losses = x.new_empty(logits.shape[:-1]) if out is None else out
+        return _sigmoid_cross_entropy(losses, x, t, *x.shape)
     if plain:
         weight = given[0] if given else None
         losses = torch.binary_cross_entropy_with_logits(x, t, weight, None, 0)  # none are summed
@@ -175,8 +177,9 @@ def _logits_gradient(
     x, t, *given = _matrices(logits, targets, weights, log_d_trick=trick, unjoined_lr_loss=unjoined)
     require(dy.numel() == x.shape[0], "there is one gradient per row", dy, logits)
     plain = not (trick or unjoined or given)
-    if plain and takes_few(out, dy, x, t):
-        return _sigmoid_cross_entropy_gradient(out, dy, x, t, *x.shape)
+    if plain and takes_few(x, x if out is None else out, dy, t):
+        slopes = torch.empty_like(logits) if out is None else out
+        return _sigmoid_cross_entropy_gradient(slopes, dy, x, t, *x.shape)
     if trick:
         slopes = (2 * t - 1) * torch.sigmoid(-x)
     elif unjoined:
