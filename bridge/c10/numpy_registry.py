@@ -90,6 +90,6 @@ def registered(code: int, bits: int) -> numpy.dtype[Any] | None:
         return None
     element = _Element(code, bits)
     try:
-        return numpy.from_dlpack(element).dtype  # type: ignore[arg-type]
+        return numpy.from_dlpack(element).dtype
     except (BufferError, RuntimeError):  # none is registered
         return None

@@ -67,11 +67,11 @@ class TapedSteps:
         tapes = self._tapes
         if signature not in tapes:
             learned = Learned()
-            results = compute(operands, learned)
+            first = compute(operands, learned)
             if len(tapes) >= MOST_SIZES:
                 del tapes[next(iter(tapes))]
             tapes[signature] = learned
-            return results
+            return first
         known = tapes.pop(signature)
         tapes[signature] = known  # the latest one is the last to be forgotten
         if isinstance(known, ModuleTape):
@@ -84,6 +84,7 @@ class TapedSteps:
         # A recording knows operands by the objects.
         operands = [one.detach() for one in operands]
         buffers = Buffers(operands, known)
+        results: list[Any]
         try:
             results, calls = record(compute, [operands, buffers], {})
         except Exception:  # noqa: BLE001  # the functions, without buffers, say what is wrong

@@ -110,15 +110,15 @@ class Int8Add(Int8Operator):
         )
         # The greater scale has 22 bits.
         shift = 21 - ((float32_bits(max(scales)) >> 23) - 127)
-        by = [round(math.ldexp(scale, shift)) for scale in scales]
-        sums = -(by[0] * a.zero_point + by[1] * b.zero_point)
+        by_a, by_b = (round(math.ldexp(scale, shift)) for scale in scales)
+        sums = -(by_a * a.zero_point + by_b * b.zero_point)
         if shift > 30 or not all(0 <= one.zero_point <= 255 for one in (a, b)):
-            found = a.bytes.long() * by[0] + b.bytes.long() * by[1] + sums
+            found = a.bytes.long() * by_a + b.bytes.long() * by_b + sums
             return clamped(shifted(found, shift), self.zero_point, self.lowest)
         made = torch.empty(a.bytes.shape, dtype=torch.uint8, device="cpu")
         left, right = a.bytes.contiguous(), b.bytes.contiguous()
         int8_kernels.add_scaled(
-            *(left.data_ptr(), right.data_ptr(), left.numel(), *by, sums, shift),
+            *(left.data_ptr(), right.data_ptr(), left.numel(), by_a, by_b, sums, shift),
             *(self.zero_point, self.lowest, made.data_ptr()),
         )
         return made
