@@ -85,7 +85,7 @@ def shown(found: Any, wanted: Any) -> str:
 
 
 def immortal(*objects: Any) -> None:
-    """Give objects references that last, so that a deleter that gives up too many frees nothing."""
+    """Add references that last, so that a deleter that gives up too many frees nothing."""
     for one in objects * 100:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
 
