@@ -5,38 +5,14 @@
 Memory is given by address, contiguous.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from bridge.caffe2.operators.base.cloned cimport cloned_void, inlined_void
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-      #define PREFETCH(address) __builtin_prefetch(address)
-    #else
-      #define PREFETCH(address)
-    #endif
-    """
-    void PREFETCH(const void *address) noexcept nogil
+from bridge.caffe2.operators.base.row_memory cimport AHEAD, LINE, fetch, row_at
 
 cdef enum:
-    AHEAD = 8       # rows that are fetched before it is their turn
-    LINE = 16       # elements in a line of the cache
     BLOCK = 64      # columns that are summed at once
-
-
-cdef inline int64_t row_at(const void *indices, bint wide, Py_ssize_t i) noexcept nogil:
-    if indices == NULL:
-        return i
-    return (<const int64_t *>indices)[i] if wide else (<const int32_t *>indices)[i]
-
-
-cdef inline void fetch(const float *row, Py_ssize_t columns) noexcept nogil:
-    cdef Py_ssize_t c = 0
-    while c < columns:
-        PREFETCH(row + c)
-        c += LINE
 
 
 cdef inline inlined_void sum_block(

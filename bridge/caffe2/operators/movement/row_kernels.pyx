@@ -11,12 +11,9 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memmove, memset
 
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+from bridge.caffe2.operators.base.row_memory cimport row_at
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
-
-
-cdef inline int64_t row_at(const void *indices, bint wide, int64_t i) noexcept nogil:
-    return (<const int64_t *>indices)[i] if wide else (<const int32_t *>indices)[i]
 
 
 cdef int check(const void *indices, bint wide, int64_t n, int64_t first, int64_t rows) except -1:

@@ -10,19 +10,16 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require, single
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few
 from bridge.caffe2.operators.training import step_kernels
-from bridge.caffe2.operators.training.optimizers import (
-    alike,
-    learning_rate_of,
-    rooms,
-    written,
-)
+from bridge.caffe2.operators.training.optimizers import alike, all_of, learning_rate_of, written
+from bridge.caffe2.operators.training.row_rounds import stepped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from bridge.caffe2.execution.declaration import Arguments, Out
 
 _ftrl = recordable(step_kernels.ftrl)
-_gftrl = recordable(step_kernels.gftrl)
 
 
 class FtrlSettings:
@@ -49,6 +46,11 @@ class FtrlSettings:
         if alpha is None:
             return self.reciprocal
         return torch.reciprocal(learning_rate_of(alpha).double())
+
+    def for_kernel(self, alpha: Tensor | None) -> tuple[Any, ...]:
+        """Return the settings for the kernel, which reads `alpha` itself if it is given."""
+        inverse = self.inverse(alpha) if alpha is None else 1.0
+        return inverse, self.beta, self.lambda1, self.lambda2
 
 
 def ftrl_step(
@@ -88,17 +90,9 @@ def _stepped(
 ) -> tuple[Tensor, ...]:
     w, g = alike(var, grad)
     require(n_z.numel() == 2 * w.numel(), "there is one pair of n and z per parameter", n_z, w)
-    given = (w, n_z, g) if alpha is None else (w, n_z, g, alpha)
-    if takes_few(*given):
-        inverse = settings.inverse(alpha)
-        made = rooms(out, var, n_z)
-        numbers = (1.0 if alpha is not None else inverse, settings.beta)
-        of_zero = (settings.lambda1, settings.lambda2)
-        if matrix is None:
-            _ftrl(*made, w, n_z, g, alpha, w.numel(), *numbers, *of_zero)
-        else:
-            _gftrl(*made, w, n_z, g, alpha, *matrix, *numbers, *of_zero)
-        return made
+    if matrix is None and takes_few(w, n_z, g, *(() if alpha is None else (alpha,))):
+        given = (None, g, alpha, *all_of(w), *settings.for_kernel(alpha))
+        return stepped(_ftrl, out, (var, n_z), *given)
     n, z = n_z.reshape(-1, 2).unbind(1)
     new, n, z = ftrl_step(w.view(-1), n, z, g.view(-1), alpha, settings, matrix)
     return written(out, new.view(w.shape), torch.stack([n, z], 1).view(n_z.shape))

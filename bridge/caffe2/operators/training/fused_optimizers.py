@@ -61,6 +61,7 @@ def _fused(*names: str, weighted: bool) -> Callable[[Function], Function]:
                         f"{rows}SparseAdagradFusedWithSparseLengths{name}Gradient{approximate}",
                         inplace="0>0!,1>1!",
                         types=types,
+                        outputs=3 if weighted else 2,
                         effects=("values",),
                         gradient="undefined",
                     )(function)
@@ -93,7 +94,7 @@ def fused_with_sum(
     *,
     rule: FusedRule,
     out: Out = None,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """(parameters, moment, rows, gradients of segments, rate, lengths) -> parameters, moment."""
     grads, ids = _by_row(indices, grad, lengths)
     if rule.is_mean:
@@ -113,7 +114,7 @@ def fused_with_weighted_sum(
     *,
     rule: FusedRule,
     out: Out = None,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """(parameters, moment, weights, rows, gradients of segments, rate, lengths).
 
     Returns parameters, moment, and the gradients of the weights. A row has the weight of its

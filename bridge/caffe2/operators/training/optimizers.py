@@ -15,6 +15,7 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few
 from bridge.caffe2.operators.training import step_kernels
+from bridge.caffe2.operators.training.row_rounds import stepped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ _storm = recordable(step_kernels.storm)
 _rms_prop = recordable(step_kernels.rms_prop)
 
 
-def rooms(out: Out, *like: Tensor) -> tuple[Tensor, ...]:
-    """Return the buffers of outputs, or new tensors like those given."""
-    return tuple(out) if out is not None else tuple(map(torch.empty_like, like))
+def all_of(x: Tensor) -> tuple[int, int, int, bool]:
+    """Return the sizes for kernels that step on rows: all of a table is one row."""
+    return 1, 1, x.numel(), False
 
 
 def momentum_step(
@@ -101,10 +102,8 @@ def momentum_sgd_update(
     """(gradient, momentum, rate, parameters) -> step, momentum, parameters - step."""
     g, m, w = alike(grad, moment, param)
     if takes_few(g, m, w, lr):
-        made = rooms(out, grad, moment, param)
-        numbers = (g.numel(), momentum, nesterov)
-        _momentum(*made, g, m, learning_rate_of(lr), w, *numbers)
-        return made
+        given = (None, learning_rate_of(lr), *all_of(g), momentum, nesterov)
+        return stepped(_momentum, out, (grad, moment, param), *given)
     step, new = momentum_step(g, m, learning_rate_of(lr), momentum, nesterov)
     if out is None:
         return step, new.view(moment.shape), (w - step).view(param.shape)
@@ -149,12 +148,9 @@ def adam(
     w, m, v, g = alike(param, moment_1, moment_2, grad)
     lr = learning_rate_of(lr)
     if takes_few(w, m, v, g, lr) and iteration.is_cpu and iteration.numel() == 1:
-        like = (param, moment_1, moment_2, param)[:outputs]
-        made = rooms(out, *like)
-        step = made[3] if outputs > 3 else None
-        numbers = (w.numel(), beta1, beta2, epsilon)
-        _adam(*made[:3], step, w, m, v, g, lr, iteration, *numbers)
-        return made
+        states = (param, moment_1, moment_2, param)[:outputs]
+        given = (g, lr, iteration, w.numel(), beta1, beta2, epsilon)
+        return stepped(_adam, out, states, *(() if outputs > 3 else (None,)), *given)
     correction = adam_correction(iteration, beta1, beta2)
     places = (None, None, None) if out is None else [one.view(w.shape) for one in out[:3]]
     m = torch.add(m * beta1, g, alpha=1 - beta1, out=places[1])
@@ -186,10 +182,8 @@ def adagrad(
     """
     w, h, g = alike(param, moment, grad)
     if outputs == 2 and takes_few(w, h, g, lr):
-        made = rooms(out, param, moment)
-        numbers = (w.numel(), epsilon, decay, weight_decay)
-        _adagrad(*made, w, h, g, learning_rate_of(lr), *numbers)
-        return made
+        given = (g, learning_rate_of(lr), w.numel(), epsilon, decay, weight_decay)
+        return stepped(_adagrad, out, (param, moment), *given)
     g = torch.add(g, w, alpha=weight_decay) if weight_decay else g
     places = (None, None) if out is None else [one.view(w.shape) for one in out[:2]]
     h = torch.add(h * decay, g * g, out=places[1])
@@ -219,10 +213,8 @@ def rms_prop(
     """
     g, squares, m = alike(grad, mean_squares, moment)
     if takes_few(g, squares, m, lr):
-        made = rooms(out, grad, mean_squares, moment)
-        numbers = (g.numel(), decay, momentum, epsilon)
-        _rms_prop(*made, g, squares, m, learning_rate_of(lr), *numbers)
-        return made
+        given = (learning_rate_of(lr), g.numel(), decay, momentum, epsilon)
+        return stepped(_rms_prop, out, (grad, mean_squares, moment), *given)
     squares = torch.add(squares, g * g - squares, alpha=1 - decay)
     step = g * learning_rate_of(lr) / torch.sqrt(squares + epsilon)
     m = torch.add(step, m, alpha=momentum) if momentum else step
@@ -256,9 +248,8 @@ def adadelta(
     """
     w, h, d, g = alike(param, moment, moment_delta, grad)
     if takes_few(w, h, d, g, lr):
-        made = rooms(out, param, moment, moment_delta)
-        _adadelta(*made, w, h, d, g, learning_rate_of(lr), w.numel(), epsilon, decay)
-        return made
+        given = (None, g, learning_rate_of(lr), *all_of(w), epsilon, decay)
+        return stepped(_adadelta, out, (param, moment, moment_delta), *given)
     w, h, d = adadelta_step(w, h, d, g, learning_rate_of(lr), epsilon, decay)
     return written(out, w, h.view(moment.shape), d.view(moment_delta.shape))
 
@@ -281,9 +272,8 @@ def wngrad(
     (w, g), b = alike(param, grad), moment
     require(b.numel() == 1, "b has one element", b)
     if outputs == 2 and takes_few(w, g, b, lr):
-        made = rooms(out, param, moment)
-        _wngrad(*made, w, b, g, learning_rate_of(lr), w.numel(), epsilon)
-        return made
+        given = (None, g, learning_rate_of(lr), *all_of(w), epsilon)
+        return stepped(_wngrad, out, (param, moment), *given)
     scaled = b + epsilon
     rate = learning_rate_of(lr) / scaled
     step = rate.view(()) * g
@@ -318,10 +308,8 @@ def storm(
     """
     w, m, g = alike(param, moment, grad)
     if takes_few(w, m, g, grad_sq_sum, lr) and grad_sq_sum.numel() == 1:
-        made = rooms(out, param, moment, grad_sq_sum)
-        rate = learning_rate_of(lr)
-        _storm(*made, w, m, grad_sq_sum, g, rate, w.numel(), momentum, beta)
-        return made
+        given = (None, g, learning_rate_of(lr), *all_of(w), momentum, beta)
+        return stepped(_storm, out, (param, moment, grad_sq_sum), *given)
     rate, alpha, total = storm_rate(grad_sq_sum, g, learning_rate_of(lr), momentum, beta)
     m = g + (1 - alpha) * (m - g)
     return written(out, w + rate * m, m.view(moment.shape), total)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows that an optimizer updates, in rounds of different ones."""
+"""Where an optimizer makes a step, and the rows that it updates, in rounds of different ones."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -10,6 +12,8 @@ from bridge.caffe2.operators.base.checks import require, require_range
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from bridge.caffe2.execution.declaration import Out
 
     # Different rows, their positions in the indices, and their gradients.
@@ -18,10 +22,19 @@ if TYPE_CHECKING:
 
 def writable(out: Out, o: int, x: Tensor) -> Tensor:
     """Return the buffer of output `o`, which holds `x`, or a copy of `x`."""
-    if out is None:
+    room: Tensor | None = None if out is None else out[o]
+    if room is None:
         return x.clone()
-    room: Tensor = out[o]
     return room if room is x else room.copy_(x)
+
+
+def stepped(
+    kernel: Callable[..., Any], out: Out, states: tuple[Tensor, ...], *given: Any
+) -> tuple[Tensor, ...]:
+    """Return `states` after a step by a kernel, which takes them, and the rest, in place."""
+    made = tuple(writable(out, o, one) for o, one in enumerate(states))
+    kernel(*made, *given)
+    return made
 
 
 def row_width(param: Tensor, indices: Tensor, grad: Tensor) -> int:

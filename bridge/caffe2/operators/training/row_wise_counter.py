@@ -12,14 +12,14 @@ from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT64, INTS, require, require_range
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
-from bridge.caffe2.operators.training import row_step_kernels
-from bridge.caffe2.operators.training.row_rounds import writable
+from bridge.caffe2.operators.training import step_kernels
+from bridge.caffe2.operators.training.row_rounds import stepped, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-_count = recordable(row_step_kernels.count)
+_count = recordable(step_kernels.count_rows)
 
 
 @operator(
@@ -31,6 +31,7 @@ _count = recordable(row_step_kernels.count)
         "indices": INTS,
         "iteration": INT64,
     },
+    outputs=2,
     gradient="undefined",
     effects=("errors",),
 )
@@ -42,7 +43,7 @@ def row_wise_counter(
     *,
     counter_halflife: int = -1,
     out: Out = None,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """(last iterations, counts, rows, iteration) -> last iterations, counts, in place.
 
     Inputs: int64 (R), double (R), indices of rows, one int64. The count of a row halves in
@@ -55,13 +56,12 @@ def row_wise_counter(
     double, int64 = torch.float64, torch.int64
     has_kernel = takes_kernels(counts, dtype=double) and takes_kernels(last, iteration, dtype=int64)
     has_kernel = has_kernel and takes_kernels(indices, dtype=indices.dtype)
-    if not has_kernel:
-        require_range("rows", indices, last.numel())
-    last, counts = (writable(out, o, one) for o, one in enumerate((last, counts)))
     if has_kernel:
         sizes = (indices.numel(), last.numel(), indices.dtype is int64)
-        _count(last, counts, indices, iteration, *sizes, counter_halflife)
-        return last, counts
+        given = (indices, iteration, *sizes, counter_halflife)
+        return stepped(_count, out, (last, counts), *given)
+    require_range("rows", indices, last.numel())
+    last, counts = (writable(out, o, one) for o, one in enumerate((last, counts)))
     flat = indices.reshape(-1).long()
     if counter_halflife <= 0 or not flat.numel():
         return last, counts

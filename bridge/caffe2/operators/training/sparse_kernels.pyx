@@ -12,28 +12,8 @@ from libc.stdint cimport int64_t, uint64_t
 
 from bridge.caffe2.operators.base.cloned cimport cloned_void, inlined_void
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
-from bridge.caffe2.operators.training.row_step_kernels cimport row_at, rows_of
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-      #define PREFETCH(address) __builtin_prefetch(address, 1)
-    #else
-      #define PREFETCH(address)
-    #endif
-    """
-    void PREFETCH(const void *address) noexcept nogil
-
-cdef enum:
-    AHEAD = 8       # rows that are fetched before it is their turn
-    LINE = 16       # elements in a line of the cache
-
-
-cdef inline void fetch(const float *row, Py_ssize_t width) noexcept nogil:
-    cdef Py_ssize_t i = 0
-    while i < width:
-        PREFETCH(row + i)
-        i += LINE
+from bridge.caffe2.operators.base.row_memory cimport AHEAD, fetch, row_at
+from bridge.caffe2.operators.training.step_kernels cimport rows_of
 
 
 cdef inline float mean_square(const float *g, Py_ssize_t width) noexcept nogil:
@@ -165,11 +145,11 @@ def adam(
     param: Tensor,
     moment_1: Tensor,
     moment_2: Tensor,
+    steps: Tensor | None,
     indices: Tensor,
     grad: Tensor,
     lr: Tensor,
     iteration: Tensor,
-    steps: Tensor | None,
     int64_t n,
     int64_t rows,
     int64_t width,

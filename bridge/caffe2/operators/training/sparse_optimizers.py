@@ -23,7 +23,7 @@ from bridge.caffe2.operators.base.checks import (
     single,
 )
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
-from bridge.caffe2.operators.training import row_step_kernels, sparse_kernels
+from bridge.caffe2.operators.training import sparse_kernels, step_kernels
 from bridge.caffe2.operators.training.ftrl import FtrlSettings, ftrl_step
 from bridge.caffe2.operators.training.optimizers import (
     adadelta_step,
@@ -31,7 +31,12 @@ from bridge.caffe2.operators.training.optimizers import (
     momentum_step,
     storm_rate,
 )
-from bridge.caffe2.operators.training.row_rounds import rounds_of_rows, row_width, writable
+from bridge.caffe2.operators.training.row_rounds import (
+    rounds_of_rows,
+    row_width,
+    stepped,
+    writable,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +56,13 @@ def _on_rows(
         types["iteration"] = INT64
         declared["on_host"] = ("iteration",)
     return operator(
-        name, inplace=inplace, types=types, effects=("errors",), gradient="undefined", **declared
+        name,
+        inplace=inplace,
+        types=types,
+        outputs=declared.pop("outputs", inplace.count(">")),
+        effects=("errors",),
+        gradient="undefined",
+        **declared,
     )
 
 
@@ -67,7 +78,6 @@ def _matrix(x: Tensor, rows: int) -> Tensor:
     "lr",
     "param",
     inplace="0>0,1>1!,3>2!",
-    outputs=3,
 )
 def sparse_momentum_sgd_update(
     grad: Tensor,
@@ -84,11 +94,8 @@ def sparse_momentum_sgd_update(
     rate = learning_rate_of(lr)
     sizes = _rows_for_kernel(param, indices, grad, lr, moment)
     if sizes is not None and moment.numel() == param.numel():
-        made = writable(out, 2, param), writable(out, 1, moment)
-        room = None if out is None else out[0]
-        steps = torch.empty_like(grad) if room is None else room
-        _momentum(*made, steps, indices, grad, lr, *sizes, momentum, nesterov)
-        return steps, made[1], made[0]
+        states = (grad, moment, param)
+        return stepped(_momentum, out, states, indices, lr, *sizes, momentum, nesterov)
     rounds = rounds_of_rows(param, indices, grad)
     new_param, new_moment = writable(out, 2, param), writable(out, 1, moment)
     n = param.shape[0]
@@ -113,7 +120,7 @@ def _squares(g: Tensor, by_row: bool) -> Tensor:
 def _rows_for_kernel(
     param: Tensor, indices: Tensor, grad: Tensor, lr: Tensor | None, *tables: Tensor
 ) -> tuple[int, int, int, bool] | None:
-    """Return the sizes for kernels of `row_step_kernels`; None: they cannot be used."""
+    """Return the sizes for kernels of `step_kernels`; None: they cannot be used."""
     width = row_width(param, indices, grad)
     given = (param, grad, *tables) if lr is None else (param, grad, lr, *tables)
     if not takes_kernels(*given) or not indices.is_cpu or not indices.is_contiguous():
@@ -123,11 +130,11 @@ def _rows_for_kernel(
 
 _adagrad = recordable(sparse_kernels.adagrad)
 _adam = recordable(sparse_kernels.adam)
-_momentum = recordable(row_step_kernels.momentum)
-_adadelta = recordable(row_step_kernels.adadelta)
-_ftrl = recordable(row_step_kernels.ftrl)
-_wngrad = recordable(row_step_kernels.wngrad)
-_storm = recordable(row_step_kernels.storm)
+_momentum = recordable(step_kernels.momentum)
+_adadelta = recordable(step_kernels.adadelta)
+_ftrl = recordable(step_kernels.ftrl)
+_wngrad = recordable(step_kernels.wngrad)
+_storm = recordable(step_kernels.storm)
 
 
 class AdagradRule:
@@ -163,7 +170,7 @@ def sparse_adagrad(
     *,
     rule: AdagradRule,
     out: Out = None,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """(parameters, moment, rows, gradient, rate) -> parameters, moment.
 
     Follows SparseAdagradOp, caffe2/sgd/adagrad_op.h, PyTorch 1.8.1.
@@ -178,9 +185,8 @@ def sparse_adagrad(
         param,
     )
     if sizes is not None:
-        new = writable(out, 0, param), writable(out, 1, moment)
-        _adagrad(*new, indices, grad, lr, *sizes, rule.epsilon, rule.weight_decay, by_row)
-        return new
+        given = (indices, grad, lr, *sizes, rule.epsilon, rule.weight_decay, by_row)
+        return stepped(_adagrad, out, (param, moment), *given)
     rounds = rounds_of_rows(param, indices, grad)
     new_param, new_moment = writable(out, 0, param), writable(out, 1, moment)
     params, moments = _matrix(new_param, n), _matrix(new_moment, n)
@@ -258,12 +264,10 @@ def sparse_adam(
     )
     inputs = param, moment_1, moment_2
     if sizes is not None and takes_kernels(iteration, dtype=torch.int64):
-        made = [writable(out, o, one) for o, one in enumerate(inputs)]
-        steps = [torch.empty_like(grad)] if outputs == 4 else []
+        states = (*inputs, grad) if outputs == 4 else inputs
+        given = (indices, grad, lr, iteration, *sizes)
         numbers = (rule.beta1, rule.beta2, rule.epsilon, rule.scale, by_row)
-        given = (indices, grad, lr, iteration, steps[0] if steps else None)
-        _adam(*made, *given, *sizes, *numbers)
-        return (*made, *steps)
+        return stepped(_adam, out, states, *(() if outputs == 4 else (None,)), *given, *numbers)
     factor, divides = rule.scale(int(iteration.view(-1)[0]) + 1)
     rounds = rounds_of_rows(param, indices, grad)
     made = [writable(out, o, one) for o, one in enumerate(inputs)]
@@ -296,22 +300,22 @@ def sparse_adadelta(
     epsilon: float = 1e-5,
     decay: float = 0.95,
     out: Out = None,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """(parameters, squares of gradients, squares of steps, rows, gradient, rate)."""
     require(0 < decay < 1, "decay is between 0 and 1", decay)
     rate = learning_rate_of(lr)
     sizes = _rows_for_kernel(param, indices, grad, lr, moment, moment_delta)
-    made = [writable(out, o, one) for o, one in enumerate((param, moment, moment_delta))]
+    states = (param, moment, moment_delta)
     if sizes is not None and moment.numel() == moment_delta.numel() == param.numel():
-        _adadelta(*made, indices, grad, lr, *sizes, epsilon, decay)
-        return made[0], made[1], made[2]
+        return stepped(_adadelta, out, states, indices, grad, lr, *sizes, epsilon, decay)
     rounds = rounds_of_rows(param, indices, grad)
+    made = tuple(writable(out, o, one) for o, one in enumerate(states))
     w, h, d = (_matrix(one, param.shape[0]) for one in made)
     for rows, _, g in rounds:
         w[rows], h[rows], d[rows] = adadelta_step(
             w[rows], h[rows], d[rows], g, rate, epsilon, decay
         )
-    return made[0], made[1], made[2]
+    return made
 
 
 @_on_rows("SparseFtrl", "var", "n_z", "grad", "alpha", inplace="0>0!,1>1!")
@@ -324,17 +328,15 @@ def sparse_ftrl(
     *,
     settings: FtrlSettings,
     out: Out = None,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """(parameters, pairs of n and z, rows, gradient, optionally alpha) -> parameters, pairs."""
-    inverse = settings.inverse(alpha)  # raises before anything is written
+    settings.inverse(alpha)  # raises before anything is written
     sizes = _rows_for_kernel(var, indices, grad, alpha, n_z)
-    new_var, new_pairs = writable(out, 0, var), writable(out, 1, n_z)
     if sizes is not None and n_z.numel() == 2 * var.numel():
-        numbers = (1.0 if alpha is not None else inverse, settings.beta)
-        of_zero = (settings.lambda1, settings.lambda2)
-        _ftrl(new_var, new_pairs, indices, grad, alpha, *sizes, *numbers, *of_zero)
-        return new_var, new_pairs
+        given = (indices, grad, alpha, *sizes, *settings.for_kernel(alpha))
+        return stepped(_ftrl, out, (var, n_z), *given)
     rounds = rounds_of_rows(var, indices, grad)
+    new_var, new_pairs = writable(out, 0, var), writable(out, 1, n_z)
     params = _matrix(new_var, var.shape[0])
     pairs = new_pairs.view(*params.shape, 2)
     for rows, _, g in rounds:
@@ -354,16 +356,15 @@ def sparse_wngrad(
     *,
     epsilon: float = 1e-5,
     out: Out = None,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """(parameters, b, rows, gradient, rate) -> parameters, b."""
     rate, scale = learning_rate_of(lr), moment.view(())
     sizes = _rows_for_kernel(param, indices, grad, lr, moment)
-    new_param, new_moment = writable(out, 0, param), writable(out, 1, moment)
     if sizes is not None:
-        _wngrad(new_param, new_moment, indices, grad, lr, *sizes, epsilon)
-        return new_param, new_moment
-    rate = rate / (scale + epsilon)
+        return stepped(_wngrad, out, (param, moment), indices, grad, lr, *sizes, epsilon)
     rounds = rounds_of_rows(param, indices, grad)
+    new_param, new_moment = writable(out, 0, param), writable(out, 1, moment)
+    rate = rate / (scale + epsilon)
     params = _matrix(new_param, param.shape[0])
     for rows, _, part in rounds:
         params[rows] += rate * part
@@ -389,15 +390,15 @@ def sparse_storm(
     momentum: float = 10.0,
     beta: float = 0.1,
     out: Out = None,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """(parameters, moment, sum of squares, gradient, rows, rate) -> the first three."""
     rate = learning_rate_of(lr)
     sizes = _rows_for_kernel(param, indices, grad, lr, moment, grad_sq_sum)
-    made = [writable(out, o, one) for o, one in enumerate((param, moment, grad_sq_sum))]
+    states = (param, moment, grad_sq_sum)
     if sizes is not None and moment.numel() == param.numel() and grad_sq_sum.numel() == 1:
-        _storm(*made, indices, grad, lr, *sizes, momentum, beta)
-        return made[0], made[1], made[2]
+        return stepped(_storm, out, states, indices, grad, lr, *sizes, momentum, beta)
     rounds = rounds_of_rows(param, indices, grad)
+    made = tuple(writable(out, o, one) for o, one in enumerate(states))
     rate, alpha, total = storm_rate(grad_sq_sum, grad, rate, momentum, beta)
     params, moments = (_matrix(one, param.shape[0]) for one in made[:2])
     for rows, _, g in rounds:
@@ -406,4 +407,4 @@ def sparse_storm(
         params[rows] += rate * m
     if rounds:
         made[2].copy_(total)
-    return made[0], made[1], made[2]
+    return made

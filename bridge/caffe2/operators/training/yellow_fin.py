@@ -8,15 +8,11 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few, takes_kernels
-from bridge.caffe2.operators.training import step_kernels
-from bridge.caffe2.operators.training.optimizers import alike, rooms, written
+from bridge.caffe2.operators.training.optimizers import alike, written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
-
-_yellow_fin = recordable(step_kernels.yellow_fin)
 
 _FLOATS = (
     *("param", "moment", "lr_avg", "mu_avg", "curv_win", "g_avg", "g2_avg", "scalars_memory"),
@@ -77,17 +73,6 @@ def yellow_fin(
     require(fits, "the window has its width, at least 1", curv_win, curv_win_width)
     require(scalars_memory.numel() == 5, "there are five numbers", scalars_memory)
     require(iteration.numel() == 1, "the iteration has one element", iteration)
-    olds = [moment, lr_avg, mu_avg, curv_win, g_avg, g2_avg, scalars_memory]
-    if (
-        takes_few(w, g, *olds)
-        and takes_kernels(iteration, dtype=torch.int64)
-        and lr_avg.numel() == mu_avg.numel() == 1
-    ):
-        made = rooms(out, param, *olds)
-        sizes = (w.numel(), curv_win.numel(), curv_win_width)
-        settings = (beta, epsilon, nesterov, zero_debias)
-        _yellow_fin(made[0], list(made[1:]), w, olds, g, iteration, *sizes, *settings)
-        return made
     n = int(iteration.view(-1)[0])
     require(n >= 1, "iterations begin at 1", n)
     debias = 1 / (1 - beta**n) if zero_debias else 1.0
