@@ -17,14 +17,15 @@ from bridge.exchange.torch_import cimport import_torch
 from bridge.single cimport BUILT_IN, exporter_of, numpy_of, torch_of, wrapper_of
 
 from bridge.exchange.registry import register as _register
+from bridge.single import convert_one
 
 cdef extern from "Python.h":
     PyTypeObject PyDict_Type
     PyTypeObject PyList_Type
     PyTypeObject PyTuple_Type
 
-# Classes of tensors that live as long as the process and are no trees, whatever is registered; and
-# the last of them that was asked for.
+# Classes of tensors that live as long as the process and cannot be registered as trees; and the
+# last of them that was asked for.
 cdef dict _single = {}
 cdef void* _last_single = NULL
 
@@ -108,7 +109,7 @@ def asarray(
 ) -> AtTensor:
     """Return an at.Tensor of `x`: a tensor of any kind, or Python numbers, lists or strings.
 
-    `x`: what `from_dlpack` takes, shared as there. Also Python scalars, nested lists, strings and
+    `x`: as in `from_dlpack`, shared as there. Also Python scalars, nested lists, strings and
     ``bytes``, which are copied, and objects with only ``__array__``, such as pandas columns.
     `dtype`: the element type; None infers it as NumPy does. `dtype` and `device` convert by a copy
     if the tensor differs. `copy`: as in `from_dlpack`.
@@ -179,10 +180,10 @@ cdef inline object _to_torch(object x, object copy, bint writable, bint readonly
     tristate(copy)
     if writable and readonly:
         raise TypeError("Give writable or readonly, not both: one permits to write, one refuses.")
-    if unlikely(is_observed()) and outermost():
-        return _watched_to_torch(x, copy, writable, readonly)
     if _is_tree(x):
         return _tree(x, "torch", "to_torch", "torch.Tensor", copy, writable, readonly)
+    if unlikely(is_observed()) and outermost():
+        return _observed(x, "torch", "to_torch", "torch.Tensor", copy, writable, readonly)
     return torch_of(x, copy, writable, readonly)
 
 
@@ -210,10 +211,10 @@ def to_numpy(x, *, copy=None):
 
 cdef inline object _to_numpy(object x, object copy):
     tristate(copy)
-    if unlikely(is_observed()) and outermost():
-        return _watched_to_numpy(x, copy)
     if _is_tree(x):
         return _tree(x, "numpy", "to_numpy", "numpy.ndarray", copy)
+    if unlikely(is_observed()) and outermost():
+        return _observed(x, "numpy", "to_numpy", "numpy.ndarray", copy)
     return numpy_of(x, copy)
 
 
@@ -236,11 +237,7 @@ def to_jax(x, *, copy=None):
     Array([0., 0.], dtype=float32)
     """
     tristate(copy)
-    if _is_tree(x):
-        return _tree(x, "jax", "to_jax", "jax.Array", copy)
-    if unlikely(is_observed()) and outermost():
-        return run_observed("to_jax", x, "jax.Array", to_jax, (x,), {"copy": copy})
-    return exporter_of("jax")(x, copy)
+    return _to_library(x, "jax", "to_jax", "jax.Array", copy)
 
 
 # pyi: @overload
@@ -261,11 +258,7 @@ def to_tensorflow(x, *, copy=None):
     <tf.Tensor: shape=(2,), dtype=float32, numpy=array([0., 0.], dtype=float32)>
     """
     tristate(copy)
-    if _is_tree(x):
-        return _tree(x, "tensorflow", "to_tensorflow", "tf.Tensor", copy)
-    if unlikely(is_observed()) and outermost():
-        return run_observed("to_tensorflow", x, "tf.Tensor", to_tensorflow, (x,), {"copy": copy})
-    return exporter_of("tensorflow")(x, copy)
+    return _to_library(x, "tensorflow", "to_tensorflow", "tf.Tensor", copy)
 
 
 # pyi: @overload
@@ -286,11 +279,7 @@ def to_cupy(x, *, copy=None):
     array([0., 0.], dtype=float32)
     """
     tristate(copy)
-    if _is_tree(x):
-        return _tree(x, "cupy", "to_cupy", "cupy.ndarray", copy)
-    if unlikely(is_observed()) and outermost():
-        return run_observed("to_cupy", x, "cupy.ndarray", to_cupy, (x,), {"copy": copy})
-    return exporter_of("cupy")(x, copy)
+    return _to_library(x, "cupy", "to_cupy", "cupy.ndarray", copy)
 
 
 # pyi: @overload
@@ -358,7 +347,7 @@ def convert(x, to=None, *, like=None, copy=None, bint writable=False, bint reado
     `like`: a tensor, whose library and device are meant. `writable`, `readonly`: see `to_torch`;
     the other libraries have no use for them.
 
-    A tree is a dict, list or tuple, also of a derived class, a dataclass instance, or what is
+    A tree is a dict, list or tuple, also of a derived class, a dataclass instance, or a container
     registered with ``torch.utils._pytree`` or ``jax.tree_util``, of any depth. The result has new
     containers of the same types, in the same order. All tensors in it are converted, one that
     occurs twice once; numbers, strings, bytes, buffers, NumPy's scalars and other objects stay. A
@@ -385,16 +374,19 @@ def convert(x, to=None, *, like=None, copy=None, bint writable=False, bint reado
     tristate(copy)
     if not isinstance(to, str):
         raise ValueError(f"The name of a library is a string such as 'torch', not {to!r}.")
+    return _to_library(
+        x, to, "convert", f"{to}.Tensor" if to == "at" or to == "caffe2" else to, copy)
+
+
+cdef object _to_library(object x, str name, str call, str target, object copy):
+    """Return `x`, a tensor or a tree, as the library `name`; `call` and `target`: for the log."""
     if _is_tree(x):
-        target = f"{to}.Tensor" if to == "at" or to == "caffe2" else to
-        return _tree(x, to, "convert", target, copy)
-    if to == "at" or to == "caffe2":
-        if unlikely(is_observed()) and outermost():
-            return run_observed("convert", x, f"{to}.Tensor", _wrapped, (x, to == "caffe2", copy))
-        return wrapper_of(x, to == "caffe2", copy)
+        return _tree(x, name, call, target, copy)
     if unlikely(is_observed()) and outermost():
-        return run_observed("convert", x, to, convert, (x, to), {"copy": copy})
-    return exporter_of(to)(x, copy)
+        return _observed(x, name, call, target, copy)
+    if name == "at" or name == "caffe2":
+        return wrapper_of(x, name == "caffe2", copy)
+    return exporter_of(name)(x, copy)
 
 
 cdef object _convert_like(
@@ -408,10 +400,6 @@ cdef object _convert_like(
             "Give the name of a library, as in convert(x, 'torch'), or a tensor: like=y.")
     from bridge.trees.like import convert_like
     return convert_like(x, like, copy, writable, readonly)
-
-
-def _wrapped(x, caffe2, copy):
-    return wrapper_of(x, caffe2, copy)
 
 
 def register(
@@ -522,7 +510,7 @@ def audit() -> Audit:
     - ``from_dlpack``, ``asarray``, ``convert`` and ``to_torch``, ``to_numpy`` … of `bridge`;
     - on both wrappers ``to_torch``, ``numpy``, ``__array__``, ``__dlpack__``, the buffer protocol,
       ``bytes``, ``__array_interface__``, ``__cuda_array_interface__``, ``__arrow_c_array__``, and
-      what reads or makes them by DLPack's C exchange table; ``at.Tensor(x)``,
+      readers and makers by DLPack's C exchange table; ``at.Tensor(x)``,
       ``caffe2.Tensor(x)``, ``caffe2.Tensor(x, device)``, ``at.tensor(x)``;
     - ``to``, ``cpu``, ``cuda``, ``pin_memory`` of at.Tensor;
     - in workspaces and blobs, to feed and to fetch tensors, and ``FetchTorch``.
@@ -531,7 +519,7 @@ def audit() -> Audit:
     fails. Operations are not conversions, so the copies of ``clone``, ``CopyFrom``, ``x.float()``
     and new tensors of numbers are not listed.
 
-    An outer audit also records what an inner one does. Other threads are not recorded, nor are
+    An outer audit also records conversions of an inner one. Other threads are not recorded, nor are
     asyncio tasks, except those started in the block: a task copies the context it is created in.
 
     >>> import bridge, numpy
@@ -551,7 +539,7 @@ def no_copy() -> NoCopy:
 
     A conversion that would copy raises BufferError with the reason, even if the copy was asked for
     (``copy=True``, ``FeedBlob`` of a NumPy array, ``FetchBlob``), and changes nothing. The error
-    is also an EnforceNotMet. See `audit` for what counts as a conversion, and in which threads.
+    is also an EnforceNotMet. See `audit` for the conversions, and the threads.
 
     >>> import bridge, numpy
     >>> array = numpy.arange(3.0)
@@ -574,17 +562,11 @@ cdef object _watched_from_dlpack(object x, object device, object copy):
                         {"device": device, "copy": copy})
 
 
-cdef object _watched_to_torch(object x, object copy, object writable, object readonly):
-    if _is_tree(x):
-        return _tree(x, "torch", "to_torch", "torch.Tensor", copy, writable, readonly)
-    return run_observed("to_torch", x, "torch.Tensor", to_torch, (x,),
-                        {"copy": copy, "writable": writable, "readonly": readonly})
-
-
-cdef object _watched_to_numpy(object x, object copy):
-    if _is_tree(x):
-        return _tree(x, "numpy", "to_numpy", "numpy.ndarray", copy)
-    return run_observed("to_numpy", x, "numpy.ndarray", to_numpy, (x,), {"copy": copy})
+cdef object _observed(
+    object x, str name, str call, str target, object copy, bint writable=False,
+    bint readonly=False,
+):
+    return run_observed(call, x, target, convert_one, (x, name, copy, writable, readonly))
 
 
 # Threads that call them count no references to them.

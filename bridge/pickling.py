@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-# What a tensor in shared memory is in a message of multiprocessing, None for another tensor;
-# bridge.shared sets it.
+# Returns the form of a tensor in shared memory in a message of multiprocessing, None for another
+# tensor; bridge.shared sets it.
 in_message: Callable[[Any], tuple[Any, ...] | None] | None = None
 
 
@@ -70,7 +70,7 @@ def _parts(tensor: Any, protocol: int) -> tuple[Any, ...]:
 
 
 def _is_message() -> bool:
-    """Return whether the pickler is that of multiprocessing, whose messages are read at once."""
+    """Return whether the pickler belongs to multiprocessing, whose messages are read at once."""
     frame: FrameType = sys._getframe(2)  # (picklers, and methods that are compiled, have none)
     return frame.f_globals.get("__name__") == "multiprocessing.reduction"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Devices, element types, memory, and the TensorImpl that both wrappers refer to.
 
-Threads, with the GIL or without it (what a user may do is in docs/threads.md):
+Threads, with the GIL or without it (docs/threads.md has the rules for users):
 
 - A change of a tensor is one critical section of its TensorImpl, the exchange of a buffer one of
   its Storage. A reader of several numbers of a tensor reads them in one section, or from a snapshot

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The element types that packages have registered with NumPy for DLPack.
 
-NumPy 2.5 has ``numpy.dtypes.register_dlpack_dtype``, and no function that tells what is registered:
-NumPy is asked to export an element, or to import one.
+NumPy 2.5 has ``numpy.dtypes.register_dlpack_dtype``, and no function that lists the types. So NumPy
+is asked to export an element, or to import one.
 """
 
 from __future__ import annotations

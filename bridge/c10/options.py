@@ -41,7 +41,7 @@ class TensorOptions:
     def __new__(
         cls, dtype: Any = None, device: Any = None, pinned_memory: bool = False
     ) -> TensorOptions:
-        """Create options from what is specified."""
+        """Create options of these."""
         if not isinstance(pinned_memory, bool):
             raise EnforceTypeError(
                 f"pinned_memory is True or False, not {pinned_memory!r}.", "TensorOptions"
@@ -112,7 +112,7 @@ def as_options(options: Any = None, dtype: Any = None, device: Any = None) -> Te
     """Return the options that the arguments of a factory specify.
 
     `options` is TensorOptions, or names a type or a device. Raises EnforceNotMet, also a TypeError:
-    it is none of these, or specifies what a keyword specifies, too.
+    it is none of these, or specifies the same as a keyword.
     """
     if options is None:
         return TensorOptions(dtype, device)

@@ -13,8 +13,8 @@ it and not reported on their own. Before bytes are copied::
     if is_observed():
         report_copy(nbytes, "its elements are not aligned")
 
-which raises BufferError inside no_copy(). Copies outside of a conversion, such as those of clone(),
-are not reported.
+which raises BufferError inside no_copy(). Copies outside of a conversion, as by clone(), are
+not reported.
 
 bridge.see.contexts registers itself as the observer when the first context is created, so it is
 loaded only if it is used.
@@ -36,8 +36,8 @@ ASKED = "copy=True was asked for"
 # The reason if the producer copied, not the bridge.
 # pyi: PRODUCER: str
 PRODUCER = "its producer returned a copy"
-# The reason of the copy that bridge.share is asked for; no_copy() allows it, and what a tensor
-# needs on the way there: its own byte order, aligned elements.
+# The reason of the copy that bridge.share is asked for; no_copy() allows it, and the copies on the
+# way there, for the byte order and aligned elements.
 # pyi: INTO_SHARED: str
 INTO_SHARED = "it was asked for, once, in shared memory"
 
@@ -104,7 +104,7 @@ cdef object run_observed(
 def observe_call(
     call: str, source: object, target: str, function: Callable[..., _T], *args: Any, **kwargs: Any
 ) -> _T:
-    """Do what `run_observed` does, for callers in Python."""
+    """Call `function` as `run_observed` does, for callers in Python."""
     return _observer.run(call, source, target, function, args, kwargs)
 
 

@@ -28,7 +28,7 @@ is checked before each access.
 
 Note: Inversion
 ---------------
-What `check`, `retain` and `lead` do only the framework's adapter knows, and adapters are above c10.
+How to `check`, `retain` and `lead`, only the framework's adapter knows, and adapters are above c10.
 `set_borrow_hooks` is called by bridge.exchange.torch_import at import, before any Storage can be
 BORROWED or LENT.
 """
@@ -61,7 +61,7 @@ cdef lead_hook _lead_of_lent = NULL
 
 
 cdef void set_borrow_hooks(storage_hook check, storage_hook retain, lead_hook lead):
-    """Set what `Storage.check`, `retain` and `lead` do for a framework's memory (Note: Inversion).
+    """Set how `Storage.check`, `retain` and `lead` treat a framework's memory (Note: Inversion).
     """
     global _check_borrowed, _retain_borrowed, _lead_of_lent
     _check_borrowed = check
@@ -425,7 +425,7 @@ cdef int install(
 cdef int share_buffer(Storage storage, Storage source, int more_flags) except -1:
     """Replace the buffer of `storage`, new, by that of `source`, which another thread may change.
 
-    more_flags: what is set besides the flags of `source`.
+    more_flags: flags that are set besides those of `source`.
     """
     cdef char* data
     cdef TypeMeta dtype

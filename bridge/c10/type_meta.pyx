@@ -217,7 +217,7 @@ cdef class TypeMeta:
         """Return the complex type whose parts are of this type; this type if it is complex.
 
         That of bfloat16 is complex64, as in torch before 2.14; bcomplex32, which torch has since,
-        is no type of DLPack.
+        is not a type of DLPack.
 
         Raises EnforceNotMet, also a TypeError: there is none.
         """
@@ -348,15 +348,15 @@ cdef object _of_its_numpy(TypeMeta meta, name):
     return getattr(dtype, name)
 
 
-# What names a type -> TypeMeta; what was looked up once is added. Classes are compared by identity,
-# since a metaclass may define any `==` and no hash: id -> (class, TypeMeta), which keeps the class
-# alive, so that its id stays its own.
+# Any name of a type -> TypeMeta; names that were looked up are added. Classes are compared by
+# identity, since a metaclass may define any `==` and no hash: id -> (class, TypeMeta), which keeps
+# the class alive, so that its id stays its own.
 cdef dict _by_spec = {}
 cdef dict _by_class = {}
 cdef dict _by_dlpack = {}
 cdef object _registering = threading.RLock()    # held while a class is added to `_by_class`
 cdef dict _TORCH_NAME = {}
-# NumPy's kinds of types that are not element types, and what to call them.
+# NumPy's kinds of types that are not element types, and their names in errors.
 cdef dict _REFUSED_KINDS = {
     "O": "Python objects", "V": "structured or void elements",
     "M": "datetime64", "m": "timedelta64",
@@ -513,7 +513,7 @@ cdef TypeMeta from_dlpack_type(DLDataType dtype):
 
 
 cpdef TypeMeta as_type(object spec):
-    """Do what TypeMeta.Make does."""
+    """Return the TypeMeta of a type or its name, as TypeMeta.Make."""
     if isinstance(spec, TypeMeta):
         return <TypeMeta>spec
     if isinstance(spec, type):
@@ -535,7 +535,7 @@ cpdef TypeMeta as_type(object spec):
 
 
 cdef TypeMeta _look_up(object spec):
-    """Return the TypeMeta of what was not looked up before. Raises EnforceTypeError."""
+    """Return the TypeMeta of a name that was not looked up before. Raises EnforceTypeError."""
     kind = type(spec)
     module = kind.__module__ or ""
     if kind.__name__ == "dtype" and module == "torch":
@@ -651,7 +651,7 @@ cdef object _numpy_dtype(TypeMeta meta):
     return numpy.dtype(dtype)
 
 
-# What pickles of a TypeMeta name. Not `_registered`: a class is for its own module to allow.
+# The names in pickles of a TypeMeta. Not `_registered`: a class is for its own module to allow.
 # pyi: REBUILDERS: tuple[Callable[..., TypeMeta], ...]
 REBUILDERS = (as_type, _undefined)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers by element type: a table that takes no type's hash, which would stay what it is now.
+"""Numbers by element type: a table that does not ask a type for its hash, which it would fix.
 
 A TypeMeta that is hashed before torch is imported never has the hash of its ``torch.dtype``.
 """

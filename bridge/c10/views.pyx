@@ -40,7 +40,7 @@ cdef inline void _finish_at(TensorImpl out, int64_t offset) noexcept:
     """Call `finish` and set the offset.
 
     Without elements nothing is read there: as in ATen the offset may lie outside of the storage,
-    but one that is no offset at all leaves that of the source.
+    but one that is out of range is not taken: the source's stays.
     """
     out.finish()
     if out.c_numel or 0 <= offset <= MAX_OFFSET:

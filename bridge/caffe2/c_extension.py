@@ -202,7 +202,7 @@ use_trt = False
 def fetch_blob(name: Any) -> Any:
     """Return a copy of the value of the blob `name`, of a quantized tensor a tuple.
 
-    Of what is no tensor and no string, return a description, as the `FetchBlob` of scripts does.
+    Of a blob with neither a tensor nor a string, return a description, as `FetchBlob` of scripts.
     """
     return fetched(lambda one: fetch_named(_current.workspace, one, "fetch_blob"), name)
 

@@ -261,8 +261,8 @@ class GradientChecker:
 
         op: an OperatorDef; its device becomes the checker's. inputs: arrays. input_to_check,
         outputs_with_grads: positions. grad_ops: the gradient operators and the gradients of the
-        inputs, if not Caffe2's. ensure_outputs_are_inferred: check what shapes and types are
-        inferred, too.
+        inputs, if not Caffe2's. ensure_outputs_are_inferred: check the inferred shapes and
+        types, too.
 
         Raises EnforceNotMet: the gradient has another shape than the input, or other shapes or
         types are inferred than computed.

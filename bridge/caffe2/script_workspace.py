@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``caffe2.python.workspace`` of `install`: the names of `bridge.caffe2.workspace`.
 
-Where that refuses to fetch a blob that holds no tensor, scripts get what Caffe2 gives them: a
-description with the name of the class in C++, as `bytes`.
+Where that refuses to fetch a blob without a tensor, scripts get a description with the name of the
+class in C++, as `bytes`, as from Caffe2.
 
 Follows ``fetch_blob``, caffe2/python/pybind_state.cc, PyTorch 1.8.1.
 

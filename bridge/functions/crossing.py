@@ -17,7 +17,7 @@ def arrive(inside: Any, call: Call, recorded: str = "") -> list[Any]:
     """Return the tensors of the call as tensors of the library inside.
 
     `recorded`: the library that notices if a tensor of its own changes before the backward pass;
-    what else may change is copied. "": there is no backward pass.
+    other tensors that may change are copied. "": there is no backward pass.
     """
     return [
         inside.arrive(x, library, bool(recorded) and library not in (recorded, *_IMMUTABLE))

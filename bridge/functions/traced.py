@@ -97,8 +97,8 @@ class Forward(Operation):
         difference = self.results.difference(results)
         if difference:
             raise ValueError(
-                f"The function returned {difference}, which was found when its shapes were. What "
-                "is no tensor may not depend on values in jit, vmap and tf.function."
+                f"The function returned {difference}, which was found when its shapes were. "
+                "Results other than tensors may not depend on values in jit, vmap and tf.function."
             )
 
     def run(self, inputs: list[Any]) -> list[Any]:

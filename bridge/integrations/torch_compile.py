@@ -3,8 +3,8 @@
 
 Compiled functions cannot be traced; torch.compile takes these, which do the same with torch's
 tensors, in their place. In a graph, `from_dlpack(t)` is a torch.Tensor over the memory of `t`, of
-a class that has what at.Tensor has. What of that cannot be traced breaks the graph, where that is
-allowed: the tensor leaves the graph as an at.Tensor, on which the call is made. With
+a class with the methods of at.Tensor. A method that cannot be traced breaks the graph, where that
+is allowed: the tensor leaves the graph as an at.Tensor, on which the call is made. With
 ``fullgraph=True`` it is an error, and results are of the class `TracedTensor`.
 
 In ``audit()`` and ``no_copy()`` nothing is replaced. Before torch 2.9 each function breaks the
@@ -220,7 +220,7 @@ def _outside_of_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-# Before, what is traced may not name classes; all functions break the graph.
+# Before, traced code may not name classes, so all functions break the graph.
 _IS_TRACED = tuple(int(number) for number in torch.__version__.split(".")[:2]) >= (2, 9)
 # The parts of the functions of `bridge`.
 _NOT_TRACED = (
@@ -269,7 +269,7 @@ def register() -> None:
 
 
 def _let_tensors_leave() -> None:
-    """Have a _LeavingTensor leave its graph as an at.Tensor of the same memory."""
+    """Patch torch so that a _LeavingTensor leaves its graph as an at.Tensor of the same memory."""
     from torch._dynamo import utils
 
     inner: Any = utils.to_subclass
@@ -282,7 +282,7 @@ def _let_tensors_leave() -> None:
 
 
 def _answer_for_the_class() -> None:
-    """Have ``isinstance(x, …)`` and ``type(x)`` answer for a TracedTensor as for an at.Tensor.
+    """Patch ``isinstance(x, …)`` and ``type(x)`` to take a TracedTensor for an at.Tensor.
 
     In torch's own functions it is the torch.Tensor that it is in the graph.
     """
@@ -316,7 +316,7 @@ def _answer_for_the_class() -> None:
 
 
 def _refuse_strangers() -> None:
-    """Have an array stay out of a graph that a tensor of the same memory goes into.
+    """Refuse an array as an input of a graph that has a tensor of the same memory.
 
     The graph would not know that they share it, and reorder reads and writes.
     """

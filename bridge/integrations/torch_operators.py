@@ -4,8 +4,8 @@
 ``torch.ops._caffe2.FC(x, w, b, axis=1)`` takes the inputs, several in the place of ``*xs`` as a
 list, and the arguments by name, and returns the outputs; a list of them if their number varies, and
 then it is the argument `outputs` where the operator has to know it. Nothing is in place. An
-operator is registered when it is first asked for, by its declaration at that time. torch sees what
-it consists of, so gradients, export and compilation need nothing else.
+operator is registered when it is first asked for, by its declaration at that time. torch sees the
+calls in it, so gradients, export and compilation need nothing else.
 
 Those that PyTorch 1.8.1 had take its parameters, in their order, so TorchScript files that call
 them run; see `torch_listed`. Operators that are classes run on blobs, without gradients.

@@ -3,8 +3,8 @@
 
     segment     memory in a file without a name, sealed by the kernel, mapped once in a process
     tensors     tensors in a segment
-    layout      what is in it: a safetensors file, and a description
-    value       from tensors and trees to that, and back
+    layout      the contents of a segment: a safetensors file, and a description
+    value       from tensors and trees to these contents, and back
     names       links by which other processes find it
     handle      share, attach, Shared
     hand_over   through multiprocessing

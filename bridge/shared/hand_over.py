@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Segments that go to other processes by multiprocessing, with the tensors that lie in them.
 
-A process that is being started gets a descriptor, by multiprocessing's own means; so what it was
-given stays, whatever its parent does.
+A process that is being started gets a descriptor, by multiprocessing's own means; so its segments
+stay, whatever its parent does.
 
 Everything else is a message in a queue or a pipe. It says which descriptor of the sender to open,
 ``/proc/PID/fd/N``, and no other process has to do anything: no thread, and a sender that is stopped
@@ -62,7 +62,7 @@ class Receipts:
         self._next_look = _FEW
 
     def hold(self, segment: Segment) -> tuple[str, tuple[int, int], int, int]:
-        """Hold a segment for a message; return where its receipt is to be written, and what."""
+        """Hold a segment for a message; return where to write its receipt, and the receipt."""
         with self._lock:
             if len(self._held) < _FEW or len(self._held) >= self._next_look:
                 self._look()
@@ -127,7 +127,7 @@ receipts = Receipts()
 
 
 def _handed(segment: Segment) -> tuple[Any, ...]:
-    """Return what `_received` makes the segment of in the process that the pickle goes to."""
+    """Return the arguments of `_received`, which opens the segment in the receiving process."""
     token = token_of(segment)
     process: Any = get_spawning_popen()
     if process is None:
@@ -179,7 +179,7 @@ def _shared(handed: tuple[Any, ...], parts: tuple[Any, ...]) -> handle.Shared:
 
 
 def _in_message(tensor: Any) -> tuple[Any, ...] | None:
-    """Return what a tensor in a segment is pickled as for a message; None if it is elsewhere."""
+    """Return the pickle's form of a tensor in a segment, for a message; None: it is elsewhere."""
     impl = tensor.unsafeGetTensorImpl()
     segment = segment_of(impl)
     if segment is None:
@@ -207,7 +207,7 @@ def _tensor(cls: Any, handed: tuple[Any, ...], row: bytes, dtype: Any) -> Any:
 
 
 def register(add: Callable[[type, Callable[[Any], Any]], None], protocol: int) -> None:
-    """Have a pickler hand over Shareds, and tensors in segments, by its function `add`."""
+    """Add to a pickler, by its function `add`, how Shareds and tensors in segments are pickled."""
 
     def reduce_tensor(tensor: Any) -> Any:
         return _in_message(tensor) or tensor.__reduce_ex__(protocol)

@@ -138,7 +138,8 @@ class Shared:
     def path(self) -> str:
         """The path of the safetensors file that the memory is, for all processes of the user.
 
-        That of the process that made it; once that one has let it go, of this one.
+        It names a descriptor of the process that made the segment; once that has closed it, of this
+        process.
         """
         segment = self._segment
         if segment is None or _is_there(self._home, segment.file):
@@ -146,7 +147,7 @@ class Shared:
         return names.fd_path(segment.fd)
 
     def close(self) -> None:
-        """Let go of the memory and the name. Tensors that were taken from it stay valid."""
+        """Release the memory and the name. Tensors that were taken from it stay valid."""
         link, self._link = self._link, None
         if link is not None:
             link.release()
@@ -161,7 +162,7 @@ class Shared:
         return segment
 
     def _parts(self) -> tuple[Any, ...]:
-        """Return what another process makes the handle of, but for the segment."""
+        """Return all that another process needs to make the handle, except the segment."""
         return self._token, self._description, self._nbytes, self._home, self._name
 
     def __enter__(self) -> Shared:
@@ -198,9 +199,9 @@ def share(x: Any, *, name: str | None = None, writable: bool = False) -> Shared:
     """Return a Shared with the elements of `x` in memory that other processes attach.
 
     `x`: a tensor of any library in host memory, or a tree of them: dicts, lists, tuples, named
-    tuples, dataclasses, and what is registered as a node with torch or JAX. What is no tensor in a
-    tree is pickled along. Elements are copied once. A value wholly in one segment,
-    is shared again without a copy if `writable` is what that segment has.
+    tuples, dataclasses, and classes that are registered as nodes with torch or JAX. Other leaves
+    than tensors are pickled along. Elements are copied once. A value wholly in one segment is
+    shared again without a copy if that segment is as `writable` as asked.
 
     `name`: for `attach`; ASCII letters, digits, ``.``, ``_`` and ``-``. It is given back when the
     handle is closed or deleted, or the process ends. `writable`: every process may write; otherwise
@@ -209,7 +210,7 @@ def share(x: Any, *, name: str | None = None, writable: bool = False) -> Shared:
     The memory is freed when the last process has dropped its last tensor, view and handle.
 
     Raises TypeError: no tensor in `x`. BufferError: memory of a device, strings or objects, a
-    tensor that requires grad, and what else `from_dlpack` refuses; the message names the leaf.
+    tensor that requires grad, and all that `from_dlpack` refuses; the message names the leaf.
     ValueError: no valid name. FileExistsError: the name is in use. MemoryError: no room.
 
     >>> import bridge

@@ -4,8 +4,8 @@
 The header of safetensors is padded so that the data begins at a multiple of 64. The first tensor,
 ``.pad0``, is the description that `attach` reads, so that it need not parse JSON: a head (`_HEAD`),
 the table of `tensors.impls`, the names of its types, and the pickle of the tree that the tensors
-are the leaves of, which refers to them by number. Each leaf begins at a multiple of 64; what is
-between two is a tensor of bytes, since safetensors has no holes.
+are the leaves of, which refers to them by number. Each leaf begins at a multiple of 64; the bytes
+between two are a tensor, since safetensors has no holes.
 
 A digest covers all of it, so damaged bytes are found before any of them is used.
 """
@@ -254,10 +254,10 @@ def read(segment: Segment) -> tuple[Description, bytes]:
         types = [as_type(name) for name in body[at + table :][:names].decode().split("\n")]
         return Description(body[at:][:table], types, body[at + table + names :][:tree]), token
     except (BufferError, StructError, UnicodeDecodeError, TypeError) as error:
-        raise BufferError(f"This memory is no segment of bridge, or damaged: {error}") from error
+        raise BufferError(f"This memory is not a segment of bridge, or damaged: {error}") from error
 
 
 def token_of(segment: Segment) -> bytes:
-    """Return the random bytes that a segment was made with; what is there in any other memory."""
+    """Return the random bytes that a segment was made with; of other memory, the bytes there."""
     (header_size,) = _HEADER_SIZE.unpack(segment.read(0, _HEADER_SIZE.size))
     return segment.read(min(_HEADER_SIZE.size + header_size, segment.size) + _DIGESTED, _TOKEN_SIZE)

@@ -2,7 +2,7 @@
 """Names of segments: links that hold no memory.
 
 A name is a symbolic link in a folder of its user. It says where the segment is, ``/proc/PID/fd/N``
-of the process that gave the name, and what has to be found there: the numbers of the file, and the
+of the process that gave the name, and how to recognize it: by the numbers of the file, and the
 random token in it. So a link whose process is gone does no harm, and a PID that is used again is
 not taken for it.
 
@@ -63,7 +63,7 @@ class Link:
 
 
 class Place:
-    """Where a segment is: the path of a descriptor, and what has to be found there."""
+    """The path of a segment's descriptor, and the file and the token that are expected there."""
 
     __slots__ = ("file", "part", "path", "token")
 
@@ -73,7 +73,7 @@ class Place:
         self.path = path
         self.file = file
         self.token = token
-        self.part = part  # the pickled Description of what is meant, if it is not all of it
+        self.part = part  # the pickled Description of the value, if it is a part of the segment
 
     def text(self) -> str:
         """Return it as the target of a link."""
@@ -168,7 +168,7 @@ def _alone() -> Iterator[None]:
 
 
 def claim(name: str, place: Place) -> Link:
-    """Give a name to what is at a place of this process; return the Link.
+    """Return a new Link by which `name` leads to a place of this process.
 
     Raises FileExistsError: the name is in use.
     """
@@ -201,7 +201,7 @@ def _remove_dead(name: str, path: str) -> None:
         return  # another process was faster
     except OSError as error:
         raise FileExistsError(
-            17, f"The name {name!r} is taken by what is no link to a segment", path
+            17, f"The name {name!r} is taken by a file other than a link to a segment", path
         ) from error
     raise FileExistsError(17, f"A segment has the name {name!r} already; close it first", path)
 
@@ -254,7 +254,7 @@ def _release_all() -> None:
 
 
 def _release_at_exit() -> None:
-    """Have the names released when this process ends, as multiprocessing's do too."""
+    """Arrange that the names are released when this process ends, also a multiprocessing one."""
     if os.getpid() in _ending_in:
         return
     _ending_in.clear()

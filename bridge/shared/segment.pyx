@@ -2,7 +2,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
 """Segment: memory that several processes map, in a file that has no name (memfd).
 
-Note: What the kernel keeps
+Note: The kernel's part
 ---------------------------
 A segment is sealed: no process can change its size (F_SEAL_SHRINK, F_SEAL_GROW), or the seals
 (F_SEAL_SEAL). One that is not shared as writable has F_SEAL_FUTURE_WRITE, too: the mapping that its
@@ -296,7 +296,7 @@ def open_segment(path: str, file: tuple[int, int] | None = None, bint of_anyone=
             13, f"It belongs to the user {status.st_uid}; only its own user attaches a segment",
             path)
     if not S_ISREG(status.st_mode):
-        raise BufferError(f"{path} is no segment of bridge: it is not a file of memory.")
+        raise BufferError(f"{path} is not a segment of bridge: it is not a file of memory.")
     mapping = find_file(status.st_dev, status.st_ino)
     if mapping != NULL:
         return _use(mapping)
@@ -322,7 +322,7 @@ def find_segment(file: tuple[int, int]) -> Segment | None:
 def adopt(int fd, file: tuple[int, int]) -> Segment:
     """Return the Segment of a descriptor that this process was given; it belongs to the Segment.
 
-    Raises FileNotFoundError: it is not open, or another file. BufferError: it is no sealed memfd.
+    Raises FileNotFoundError: it is not open, or another file. BufferError: not a sealed memfd.
     """
     cdef stat_t status
     cdef Mapping* mapping
@@ -350,7 +350,7 @@ cdef Segment _map(int fd, stat_t* status, object path):
     if seals < 0 or seals & needed != needed or status.st_size <= 0:
         c_close(fd)
         raise BufferError(
-            f"{path} is no segment of bridge: it is "
+            f"{path} is not a segment of bridge: it is "
             f"{'not memory that was sealed (memfd)' if seals < 0 or status.st_size else 'empty'}"
             f"{'' if seals < 0 else ', or its size is not sealed'}.")
     open_to_all = not seals & (SEAL_FUTURE_WRITE | SEAL_WRITE)

@@ -166,7 +166,7 @@ def _on_host(impl: TensorImpl) -> TensorImpl:
 
 
 def _identity(impl: TensorImpl, number: int) -> tuple[Any, ...]:
-    """Return what two tensors have in common that have the same elements of the same memory."""
+    """Return a key that is equal for tensors of the same elements of the same memory."""
     if not impl.numel():
         return (number,)
     storage = impl.get_storage()
@@ -261,7 +261,7 @@ class _Unpickler(pickle.Unpickler):
 def build(segment: Segment, description: Description) -> Any:
     """Return the value that `description` describes: at.Tensors on the segment, or a tree of them.
 
-    Raises BufferError: they are not all in the segment; or what unpickling the tree raises.
+    Raises BufferError: they are not all in the segment. Unpickling the tree may raise others.
     """
     tensors = list(map(Tensor._of, impls(segment, description.table, description.types)))
     if not description.tree:

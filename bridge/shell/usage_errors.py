@@ -24,7 +24,7 @@ class UsageError(CommandError):
 
 @contextmanager
 def about(*paths: str) -> Iterator[None]:
-    """Have the errors inside name the first file, unless they name one of the files."""
+    """Prefix errors raised inside with the first file, unless they name one of the files."""
     try:
         yield
     except (BrokenPipeError, CommandError):

@@ -116,7 +116,7 @@ def is_always_single(x: Any) -> bool:
     cls = type(x)
     module = sys.modules.get(cls.__module__)
     if getattr(module, cls.__name__, None) is not cls:
-        return False  # it may be deleted, and is not to be kept
+        return False  # it may be deleted, and a reference would keep it
     if _is_leaf_class(cls) or keeps(x):
         return True
     adapter = adapter_of(cls)

@@ -102,8 +102,8 @@ def number_of_argument(value: Any, name: str) -> int:
     number = _NUMBERS_BY_NAME.get(value.upper()) if isinstance(value, str) else value
     if number == DataType.BYTE or not isinstance(number, int) or number not in ELEMENT_TYPES:
         raise EnforceValueError(
-            f"Argument {name!r} is {value!r}, which is not an element type; those of core.DataType "
-            f"are {', '.join(sorted(_NUMBERS_BY_NAME))}."
+            f"Argument {name!r} is {value!r}, which is not an element type; core.DataType has "
+            f"{', '.join(sorted(_NUMBERS_BY_NAME))}."
         )
     return number
 

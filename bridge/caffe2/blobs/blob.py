@@ -147,8 +147,8 @@ class Blob(BlobCore):
         A tensor goes into the buffer of the blob's own tensor if type and size fit. A chunk of a
         large tensor sets its part of the whole; chunks may come in any order.
 
-        Raises EnforceNotMet: the bytes are not a BlobProto, contradict themselves, or hold what
-        does not exist here. The blob is then unchanged. Follows DeserializeBlob,
+        Raises EnforceNotMet: the bytes are not a BlobProto, contradict themselves, or hold a type
+        that does not exist here. The blob is then unchanged. Follows DeserializeBlob,
         caffe2/core/blob_serialization.cc.
         """
         from bridge.caffe2.blobs.deserialize import deserialize

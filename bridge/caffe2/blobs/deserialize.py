@@ -54,7 +54,7 @@ def read_blob(
             obj = object_of(message.type, data)
         if obj is None:
             raise EnforceTypeError(
-                f"they are of the type {message.type[:80]!r}, and what can be read are tensors, "
+                f"they are of the type {message.type[:80]!r}; blobs can hold tensors, "
                 "strings, Int8 tensors, counters, indexes, maps, mutexes and cursors"
             )
         blob._set_object(obj, TypeMeta.Make(type(obj)))

@@ -2,8 +2,8 @@
 """Memory that blobs of a net share: names that later blobs take over from earlier ones.
 
 A blob may take over the name of others where all operators that use those come before the one that
-writes it. In a net that runs in order these are the earlier ones; in one that runs what is
-independent at once, those that the operator depends on.
+writes it. In a net that runs in order these are the earlier operators; in one that runs independent
+operators at once, the ones that the operator depends on.
 
 The functions of memonger; follows caffe2/core/memonger.cc, PyTorch 1.8.1, in the shared blobs, and
 chooses the names on its own.

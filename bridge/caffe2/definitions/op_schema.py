@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpSchema: what is known of an operator type, for tools that print or call operators by it.
+"""OpSchema: the schema of an operator type, for tools that print or call operators by it.
 
 Follows the class OpSchema of caffe2/python/pybind_state.cc, PyTorch 1.8.1.
 """
@@ -25,7 +25,7 @@ class OpSchema:
     """The schema of an operator type: ``OpSchema.get("Conv").max_input``.
 
     `min_input`, `max_input`, `min_output`, `max_output`: the least and greatest numbers of blobs;
-    `inf` stands for any. `doc`: what the operator computes, if that is written down. `input_desc`,
+    `inf` stands for any. `doc`: the docstring of the operator, if it has one. `input_desc`,
     `output_desc`: pairs (name, text). `args`: the arguments, with their names. `file`: where the
     operator is implemented.
 

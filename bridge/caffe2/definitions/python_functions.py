@@ -155,7 +155,7 @@ def CreatePythonOperator(
 
     `f` receives lists of the blobs' tensors (`BlobTensor`), and the workspace as well with
     `pass_workspace`. A tuple ``(function, args, kwargs)`` is called at once and returns the
-    function. `grad_f` computes the gradient; see ``Net.Python``. Further arguments are those of
+    function. `grad_f` computes the gradient; see ``Net.Python``. Further arguments are as of
     `CreateOperator`.
 
     Raises EnforceNotMet, also a TypeError: a function cannot be called.

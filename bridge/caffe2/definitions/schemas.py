@@ -77,8 +77,8 @@ def schema_text(inputs: Any, outputs: Any, inplace: Any) -> str:
         Schema(text)
     except ValueError as cause:
         raise EnforceValueError(
-            f"{inputs!r} inputs, {outputs!r} outputs and places {inplace!r} are no schema; numbers "
-            "are as in 2, '1-3' or '1-*', places as in [(0, 0)] or '0>0'.",
+            f"{inputs!r} inputs, {outputs!r} outputs and places {inplace!r} are not a schema; "
+            "numbers are as in 2, '1-3' or '1-*', places as in [(0, 0)] or '0>0'.",
             "operator",
         ) from cause
     return text

@@ -27,7 +27,7 @@ def autograd_of(declaration: Declaration) -> Callable[[GradientMaker], None]:
         maker.enforce(
             not declaration.effects & {"random", "state", "io"}
             and "RandomGenerator" not in declaration.filled,
-            "is not that of its function, which does not compute the same twice; declare it",
+            "cannot be computed by its function, which does not compute the same twice; declare it",
         )
         maker.enforce(
             not set(op.input) & set(op.output),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blobs by name: what operators, nets and plans need of a workspace."""
+"""Blobs by name: the part of a workspace that operators, nets and plans need."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from bridge.exchange.torch_description cimport described
 from bridge.exchange.torch_export cimport torch_operand
 
 cdef class Layout:
-    """The type and the sizes of a tensor, to be compared with those of another."""
+    """The type and the sizes of a tensor, to compare with another tensor."""
 
     def __cinit__(self):
         self.ndim = -1
@@ -117,7 +117,7 @@ cdef class BlobTape(Tape):
 cdef BlobTape bound_tape(Tape tape, list tensors, list layouts, Py_ssize_t inputs):
     """Return a tape that is bound to caffe2.Tensors; None: another thread has changed one.
 
-    tensors: those of the inputs, then those of the outputs that the calls write, None for others.
+    tensors: of the inputs, then of the outputs that the calls write, None for other outputs.
     layouts: their types and sizes.
     """
     cdef BlobTape found = BlobTape.__new__(BlobTape)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nets of type "compiled": their operators compiled by torch.compile.
 
-A net is cut into parts: operators that torch can trace, and the other ones. The former are traced
-and compiled for the types and sizes of their inputs, again where these change, and then are one
-call that computes what is needed outside of it. A blob that it overwrites is written in place. What
-cannot be traced or compiled runs operator by operator, in each run, as do operators that overwrite
-a blob whose memory another one has. So the same inputs always take the same way, and the results
-have the same bits. Inner blobs are empty after a compiled run.
+A net is cut into parts: operators that torch can trace, and the other ones. A part that torch can
+trace is compiled for the types and sizes of its inputs, again where these change. It is then one
+call that computes the blobs that are needed outside of the part; a blob that it overwrites is
+written in place. Operators that cannot be traced or compiled run one by one, in each run, as do
+operators that overwrite a blob whose memory another one has. So the same inputs always take the
+same way, and the results have the same bits. Inner blobs are empty after a compiled run.
 
 torch keeps compiled code on disk, for other processes too (``TORCHINDUCTOR_CACHE_DIR``).
 """
@@ -46,7 +46,7 @@ _SMALL_PRODUCT = 1 << 14  # multiplications; larger matrix products are left to 
 class CompiledRun:
     """The operators of a net, in segments; see the module.
 
-    operators, definitions: those of the net, in order. outputs: its external outputs; if it names
+    operators, definitions: of the net, in order. outputs: its external outputs; if it names
     none, all blobs are outputs.
     """
 
@@ -66,7 +66,7 @@ class CompiledRun:
             self._parts.append((part.start, list(operators[part.start : part.stop]), found))
 
     def run(self, position: list[int]) -> None:
-        """Run all parts in order; if one fails, set ``position[0]`` to that of its operator."""
+        """Run all parts in order; if one fails, set ``position[0]`` to its operator's position."""
         with neutral():
             for start, operators, part in self._parts:
                 position[0] = start
@@ -92,7 +92,7 @@ def _kind(step: Step) -> tuple[bool, str]:
 
 
 class _CompiledPart:
-    """Several operators as one call of compiled code, which writes what is needed outside of it."""
+    """Several operators as one call of compiled code, which writes the blobs needed elsewhere."""
 
     def __init__(
         self, steps: Sequence[Step], part: range, outputs: Sequence[str], table: BlobTable
@@ -119,7 +119,7 @@ class _CompiledPart:
                 return False
             try:
                 tensors.append(operand(one).detach())
-            except (EnforceNotMet, BufferError):  # the operator that reads it says what is wrong
+            except (EnforceNotMet, BufferError):  # the operator that reads it raises the error
                 return False
         if self._overwrites and _overlap(tensors):
             return False
@@ -130,7 +130,7 @@ class _CompiledPart:
             function, names = compiled
             try:
                 results = function(*tensors)
-            except Exception:  # noqa: BLE001  # the operators say what is wrong; nothing is written
+            except Exception:  # noqa: BLE001  # the operators raise the error; nothing is written
                 return False
             given = dict(zip(self._inputs, tensors, strict=True))
             for name, value in zip(names, results, strict=True):
@@ -143,7 +143,7 @@ class _CompiledPart:
                     before.copy_(value)
                 else:
                     put(self._outputs[name], value)
-        for blob in self._inner:  # their values are not those of this run
+        for blob in self._inner:  # their values are of an earlier run
             blob.Reset()
         return True
 
@@ -162,11 +162,11 @@ class _CompiledPart:
         names: list[str] = []
         try:
             traced = self._trace(tensors, names)
-        except Exception:  # noqa: BLE001  # the operators, run one by one, raise what is wrong with the inputs
+        except Exception:  # noqa: BLE001  # the operators, run one by one, raise the error
             return None
         try:
             with warnings.catch_warnings():
-                # torch's compiler calls what torch itself deprecates.
+                # torch's compiler calls deprecated functions of torch.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 function = _compiled_graph(traced, tensors)
         except Exception as cause:  # noqa: BLE001  # whatever it is, the operators run
@@ -191,7 +191,7 @@ class _CompiledPart:
         )(*tensors)
 
     def _traced(self, tensors: Sequence[torch.Tensor], names: list[str]) -> list[Any]:
-        """Return what the steps compute, with memory of its own; `names` becomes its names."""
+        """Return the results of the steps, with memory of their own; `names` gets their names."""
         import torch
 
         given = dict(zip(self._inputs, tensors, strict=True))

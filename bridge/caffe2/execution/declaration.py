@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declaration: what the signature of an operator's function says.
+"""Declaration: the schema and arguments of an operator, read from its function's signature.
 
 Positional parameters are the inputs, keyword-only parameters the arguments, and the tensors that
 are returned the outputs. From this come the schema, the values of the arguments with their
@@ -20,7 +20,7 @@ An input annotated with `Strings`, or `Tensor | Strings`, is a `Strings` where i
 strings. Other strings are represented by indices, of which 0 stands for the empty string.
 
 A parameter annotated with a class that has ``from_arguments`` stands for several arguments: its
-value is ``from_arguments(arguments)``, computed once; `Arguments` is what it reads. Its attribute
+value is ``from_arguments(arguments)``, computed once; it reads an `Arguments`. Its attribute
 `takes` lists those arguments for torch, as in ``"int pad, int[] pads"``.
 """
 
@@ -35,7 +35,7 @@ from bridge.c10 import TypeMeta, float32
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.caffe2.definitions.argument_values import repeated_value, single_value
 from bridge.caffe2.definitions.schemas import check_names, places_text, schema_of
-from bridge.caffe2.execution.function_core import BoundCore
+from bridge.caffe2.execution.taped_operator import BoundCore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.definition import Definition
 
-    # The types that an input may have: one of these, any (None), or that of another input (str).
+    # The types that an input may have: one of these, any (None), or as another input (str).
     InputTypes = Sequence[TypeMeta] | str | None
 
     # Annotations of parameters that the engine fills; see the Note.
@@ -66,7 +66,7 @@ _REQUIRED = object()
 class Arguments:
     """The arguments of a definition, for classes that several arguments describe.
 
-    `type`: that of the operator. `inputs`: the number of inputs.
+    `type`: the operator's type. `inputs`: the number of inputs.
     """
 
     __slots__ = ("_values", "inputs", "type")
@@ -98,10 +98,10 @@ class Bound(BoundCore):
 
     `arguments`: the keyword arguments. `types`: for each input the tuple of types that it may have,
     None for any, or the number of the input whose type it has. `on_host`: the inputs that are on
-    the CPU wherever the operator runs; `across`: those on another device of its type. `in_place`:
-    {output: input}; `forced`: those that must be, or None. `wants`: the names of the parameters
-    that the engine fills, by their annotation; `out_name`: that of the buffer, or None.
-    `is_recorded`: whether its calls may be recorded.
+    the CPU wherever the operator runs; `across`: inputs that may be on another device of its type.
+    `in_place`: {output: input}; `forced`: the pairs that must be in place, or None. `wants`: the
+    names of the parameters that the engine fills, by their annotation; `out_name`: the name of the
+    parameter for the buffer, or None. `is_recorded`: whether its calls may be recorded.
     """
 
     __slots__ = ()
@@ -138,12 +138,12 @@ class Bound(BoundCore):
         if self.reads_values and self.forced is None:
             self.out_name = None
         self.has_strings = bool(declaration.strings)
-        # Values that decide about errors only do not matter: `recorder` refuses what reads them.
+        # Values that decide about errors only do not matter: `recorder` refuses to read them.
         writes_all = self.forced is not None and len(self.forced) == outputs
         harmless = {"errors", "values"} if writes_all else {"errors"}
         if not has_seed:  # torch's generator is drawn from at each call, recorded or not
             harmless.add("random")
-        # Functions of users are called each time: they may do what nobody declared.
+        # Functions of users are called each time: they may have effects that nobody declared.
         self.is_recorded = declaration.effects <= harmless and declaration.is_built_in
 
 
@@ -222,11 +222,10 @@ class _Argument:
 class Declaration:
     """An operator declared as a function; see the module.
 
-    name: the operator type. function: computes the outputs from the inputs. Other parameters are
-    those of `operator`.
+    name: the operator type. function: computes the outputs from the inputs. The other parameters
+    are as in `operator`.
 
-    Raises EnforceNotMet, also a TypeError or ValueError: the signature cannot be that of an
-    operator.
+    Raises EnforceNotMet, also a TypeError or ValueError: no operator can have the signature.
     """
 
     __slots__ = (
@@ -355,7 +354,7 @@ class Declaration:
         return tuple(found)
 
     def reads_values(self, count: int) -> bool:
-        """Return whether elements decide what an operator with `count` inputs returns or raises."""
+        """Return whether an operator with `count` inputs returns or raises by elements' values."""
         return "errors" in self.effects or self.sizes_by_values(count)
 
     def sizes_by_values(self, count: int) -> bool:

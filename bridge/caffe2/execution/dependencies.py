@@ -8,7 +8,7 @@ after wait for them, since they may use any blob. Operators that draw random num
 order, so that they draw the same numbers.
 
 Operators of which each is the only successor of the one before are one chain.
-Follows caffe2/core/net_async_scheduling.cc and net_async_tracing, PyTorch 1.8.1, in what runs when.
+Follows caffe2/core/net_async_scheduling.cc and net_async_tracing, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def chains_of(before: list[set[int]]) -> tuple[list[list[int]], list[set[int]]]:
     chains: list[list[int]] = []
     for i, wanted in enumerate(before):
         last = max(wanted, default=None)
-        # Waiting for what an operator of the chain waits for anyway adds nothing.
+        # The operators of a chain wait for the same others, besides the one before.
         if last is not None and chains[chain_of[last]][-1] == last and len(after[last]) == 1:
             chain = chain_of[last]
             if all(chain_of[j] == chain for j in wanted):
@@ -88,9 +88,9 @@ def chains_of(before: list[set[int]]) -> tuple[list[list[int]], list[set[int]]]:
 
 
 def may_wait(definition: Definition) -> bool:
-    """Return whether an operator may wait for what another does, or takes a time nobody knows.
+    """Return whether an operator may wait for another one, or takes a time that is not known.
 
-    Such are queues, files, other processes, and whatever is not built in, as Python's functions.
+    Those are queues, files, other processes, and all that are not built in, as Python's functions.
     """
     cls = definition.cls
     module = cls.__module__

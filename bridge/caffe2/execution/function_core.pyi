@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by tools/make_stubs.py; do not edit.
-from collections.abc import Callable
 from typing import Any
 
 from typing_extensions import disjoint_base
@@ -8,24 +7,7 @@ from typing_extensions import disjoint_base
 from bridge.caffe2.execution.taped_operator import TapedOperator
 
 @disjoint_base
-class BoundCore:
-    forced: dict[int, int] | None
-    across: frozenset[int]
-    declaration: Any
-    function: Callable[..., Any]
-    arguments: dict[str, Any]
-    types: tuple[Any, ...]
-    in_place: dict[int, int]
-    on_host: frozenset[int]
-    wants: dict[str, str]
-    out_name: str | None
-    is_recorded: bool
-    reads_values: bool
-    has_strings: bool
-    is_filled: bool
-
-@disjoint_base
 class FunctionCore(TapedOperator):
     def RunOnDevice(self) -> None: ...
-    def _checked_results(self, returned: Any) -> list[Any]: ...
     def _put_tensor(self, o: int, tensor: Any) -> None: ...
+    def _checked_results(self, returned: Any) -> list[Any]: ...

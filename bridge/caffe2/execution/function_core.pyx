@@ -12,12 +12,11 @@ output's buffer stays there. Another one becomes the value of its blob:
   is copied there, so that the blob's memory stays the same from the first run on;
 - otherwise its memory becomes the blob's.
 
-Buffers are passed to functions that can write them once their sizes are known: those of outputs
-that must be in place always, others from a run on inputs of the same types and sizes. The second
+Buffers are passed to functions that can write them, once their sizes are known: for outputs that
+must be in place always, for others from a run on inputs of the same types and sizes. The second
 such run is recorded, and from the third on the tape is played; see `tape`.
 """
 
-cimport cython
 from cpython.object cimport PyObject
 
 from bridge.c10.python_api cimport FREE_THREADED, lock_object, unlock_object
@@ -43,7 +42,7 @@ from bridge.caffe2.blobs.replace cimport WORTH_ADOPTING, put_result, same_start
 from bridge.caffe2.execution.blob_tape cimport BlobTape, Layout, bound_tape, has_layout
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.tape cimport Tape
-from bridge.caffe2.execution.taped_operator cimport Seen, TapedOperator, seen_in
+from bridge.caffe2.execution.taped_operator cimport BoundCore, Seen, TapedOperator, seen_in
 from bridge.exchange.torch_settings cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.exchange.torch_export cimport torch_operand
@@ -52,7 +51,6 @@ from bridge.exchange.torch_import cimport import_torch
 from numpy import ndarray
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.caffe2.execution.tape import MOST_SIZES as _MOST_SIZES
 from bridge.exchange.torch_settings import neutral
 
 cdef extern from "Python.h":
@@ -61,40 +59,6 @@ cdef extern from "Python.h":
     PyThreadState* PyThreadState_Next(PyThreadState* state)
     PyThreadState* PyInterpreterState_ThreadHead(void* interpreter)
     void* PyInterpreterState_Get()
-
-
-cdef class BoundCore:
-    """The fields of a `Bound`."""
-
-    # pyi: forced: dict[int, int] | None
-    # pyi: across: frozenset[int]
-    def __cinit__(self):
-        self.seen = []
-
-    @cython.critical_section
-    cdef Seen seen_of(self, list impls):
-        """Return what was seen of inputs with these types and sizes, or None; it is first then."""
-        cdef Seen seen
-        cdef Py_ssize_t i
-        for i in range(len(self.seen)):
-            seen = self.seen[i]
-            if seen.fits(impls):
-                if i:
-                    self.seen.insert(0, self.seen.pop(i))
-                return seen
-        return None
-
-    @cython.critical_section
-    cdef int remember(self, Seen seen) except -1:
-        """Add what was seen in a run, for `MOST_SIZES` at most."""
-        self.seen.insert(0, seen)
-        del self.seen[_MOST_SIZES:]
-        return 0
-
-    @cython.critical_section
-    cdef bint has_tape(self) except -1:
-        """Return whether the latest run had a tape."""
-        return len(self.seen) and (<Seen>self.seen[0]).recorded() is not None
 
 
 cdef class FunctionCore(TapedOperator):
@@ -107,7 +71,7 @@ cdef class FunctionCore(TapedOperator):
         return found
 
     cdef int _prepare(self) except -1:
-        """Set what the runs need. Two threads may: an operator with a state is run by both."""
+        """Set `_bound` and `_arguments`. Two threads may: both run an operator with a state."""
         cdef BoundCore bound = <BoundCore?>self._definition.checked
         cdef dict arguments = bound.arguments
         if bound.is_filled:
@@ -137,7 +101,7 @@ cdef class FunctionCore(TapedOperator):
                 self._compute(False)
 
     cdef object _compute(self, bint may_record):
-        """Call the function on the inputs, and put what it returns into the outputs."""
+        """Call the function on the inputs, and put its results into the outputs."""
         cdef list impls, operands, results, layouts, buffers = None, outputs
         cdef dict arguments
         cdef BoundCore bound
@@ -177,7 +141,7 @@ cdef class FunctionCore(TapedOperator):
             returned, calls = record(bound.function, operands, arguments)
         else:
             returned = bound.function(*operands, **arguments)
-        results = self._checked(returned)
+        results = self._checked_results(returned)
         self._put(results, impls, operands, buffers)
         try:
             outputs = self._output_impls(results)
@@ -210,7 +174,7 @@ cdef class FunctionCore(TapedOperator):
     cdef BlobTape _blob_tape(self, Tape tape, Seen seen, list layouts):
         """Return a tape bound to the blobs, whose buffers it allocates; None: it cannot be.
 
-        layouts: those of the buffers; None: it has no buffers.
+        layouts: of the buffers; None: it has no buffers.
         """
         cdef Layout layout
         cdef list tensors = []
@@ -331,17 +295,13 @@ cdef class FunctionCore(TapedOperator):
             buffers.append(buffer)
         return buffers
 
-    def _checked_results(self, returned: Any) -> list[Any]:
-        """Return what the function returned as a list, one for each output."""
-        return self._checked(returned)
-
     def _put_tensor(self, o: int, tensor: Any) -> None:
         """Set output `o` to a new torch tensor, which nothing else refers to."""
         cdef TensorImpl fresh = import_torch(tensor.contiguous(), None)
         self._put_one(o, tensor, fresh)
 
-    cdef list _checked(self, object returned):
-        """Return the results as a list, one for each output."""
+    def _checked_results(self, returned: Any) -> list[Any]:
+        """Return the results of the function as a list, one for each output."""
         cdef list results
         cdef Py_ssize_t n = len(self._outputs)
         if type(returned) is tuple or type(returned) is list:

@@ -44,30 +44,34 @@ def operator(
     keyword-only parameters are the arguments, with their types (int, float, bool, str, bytes,
     list[...]) and defaults; one without a default is required. The returned tensors are the
     outputs, as many as the annotation says: ``-> Tensor``, ``-> tuple[Tensor, Tensor]``; strings
-    are returned as a numpy.ndarray of bytes. What a parameter ``out: Out = None`` is for, and its
-    kin, is in the Note of `declaration`.
+    are returned as a numpy.ndarray of bytes. The Note of `declaration` has the parameters that the
+    engine fills, such as ``out: Out = None``, the output's buffer.
 
-    inplace: pairs (input, output) that may be one blob, or their text, such as ``"0>0,1>0!"``,
-    where ``!`` says that they must be. gradient: the gradient operators as a pattern, such as
-    ``"ReluGradient o0 g0 > 0"`` (see `bridge.caffe2.gradients.patterns`), ``"none"`` for inputs
-    without gradients, or a function as `GradientRegistry.RegisterGradient` takes; without it, what
-    is registered there, else torch's autograd computes the function once more. types: the
-    element types of the inputs, float32 by default: a tuple for all of them (of several, all inputs
-    have the same), None for any type, or a dict by the inputs' names, whose values may also name
-    another input that has the same type; with its own name, the inputs of ``*xs`` have one type,
-    any; a list for ``*xs``: the types in turn. inputs, outputs: their numbers, such as ``"1-3"``,
-    where the signature does not say them. effects: what it does besides returning tensors: "io",
-    "random", "state", "values" if the elements decide about sizes or errors, or "errors" if about
-    errors alone. on_host: inputs that are on the CPU wherever the operator runs. across: inputs
-    that may be on another device of the operator's type. rearranges: the outputs with elements of
-    the inputs of any type, all by default; strings are then represented by indices. A dict says for
-    each output of which input; ``"same"``: of the one with the same number; ``"by input"``:
-    likewise, modulo the number of inputs. sized_by: optional inputs whose elements decide the sizes
-    of the outputs. defaults: a function whose defaults apply to arguments of the same names, as for
-    a gradient operator. devices, engine: as in `register_operator`.
+    - inplace: pairs (input, output) that may be one blob, or their text, such as ``"0>0,1>0!"``,
+      where ``!`` says that they must be.
+    - gradient: the gradient operators as a pattern, such as ``"ReluGradient o0 g0 > 0"`` (see
+      `bridge.caffe2.gradients.patterns`), ``"none"`` for inputs without gradients, or a function as
+      `GradientRegistry.RegisterGradient` takes. Without it, the gradient that is registered there,
+      else torch's autograd, which computes the function once more.
+    - types: the element types of the inputs, float32 by default: a tuple for all of them (of
+      several, all inputs have the same), None for any type, or a dict by the inputs' names. Its
+      values may also name another input that has the same type; an input ``*xs`` that names itself
+      has one type, any; a list for ``*xs`` has the types in turn.
+    - inputs, outputs: their numbers, such as ``"1-3"``, where the signature does not say them.
+    - effects: besides returning tensors: "io", "random", "state", "values" if the elements decide
+      about sizes or errors, or "errors" if about errors alone.
+    - on_host: inputs that are on the CPU wherever the operator runs. across: inputs that may be on
+      another device of the operator's type.
+    - rearranges: the outputs with elements of the inputs of any type, all by default; strings are
+      then represented by indices. A dict says for each output of which input; ``"same"``: of the
+      one with the same number; ``"by input"``: likewise, modulo the number of inputs.
+    - sized_by: optional inputs whose elements decide the sizes of the outputs.
+    - defaults: a function whose defaults apply to arguments of the same names, as for a gradient
+      operator.
+    - devices, engine: as in `register_operator`.
 
     The decorator returns the function unchanged. Raises EnforceNotMet, also a TypeError or
-    ValueError: the signature cannot be that of an operator, or as `register_operator`.
+    ValueError: no operator can have the signature, or as `register_operator`.
 
     >>> import numpy as np
     >>> from bridge import caffe2

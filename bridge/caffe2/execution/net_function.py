@@ -35,9 +35,9 @@ class Step:
     """One operator of a net: its function and arguments, and the names of its blobs.
 
     `function` is None for an operator that is a class; `run` runs it on a workspace of its own. A
-    class whose values are those of a function has it as its attribute `as_function`; that blobs
-    share memory then is not seen.
-    `reason`: why torch cannot trace it, or None. `inputs`, `outputs`: also those of nets that the
+    class that computes the same as a function has it as its attribute `as_function`; the function
+    does not make blobs share memory.
+    `reason`: why torch cannot trace it, or None. `inputs`, `outputs`: also of the nets that the
     operator runs. `kept`: outputs that keep a former value if such a net does not write them, or
     that an operator reads itself, as Accumulate does (the attribute `reads_outputs` of its class).
     """
@@ -60,7 +60,7 @@ class Step:
         self.definition = definition
         self.position = position
         reads, writes = _names_of_nets(definition)
-        # A blob may be several inputs; those of inner nets are added once.
+        # A blob may be several inputs; the inputs of inner nets are added once.
         more = dict.fromkeys(name for name in reads if name not in definition.inputs)
         self.inputs = (*definition.inputs, *more)
         more = dict.fromkeys(name for name in writes if name not in definition.outputs)
@@ -106,7 +106,7 @@ class Step:
         return changed
 
     def has_objects(self, values: dict[str, Any]) -> bool:
-        """Whether an input is no torch tensor, but a blob of strings or another object."""
+        """Return whether an input is a blob of strings or another object, not a torch tensor."""
         return any(isinstance(values[name], Blob) for name in self.inputs)
 
     def call(
@@ -129,7 +129,7 @@ class Step:
             values[name] = value
 
     def placed(self, arguments: dict[str, Any], device: Any) -> dict[str, Any]:
-        """Return the arguments with what the engine fills: the device."""
+        """Return the arguments, with `device` for the parameter that the engine fills with it."""
         filled = self.declaration.filled if self.declaration is not None else {}
         if "TargetDevice" not in filled:
             return arguments
@@ -259,7 +259,7 @@ class NetFunction:
         self.reads, self.writes = names_of(self.steps)
 
     def _find_overwritten(self) -> list[dict[str, list[Step]]]:
-        """Return for each step the other names whose memory it writes, and what shares it."""
+        """Return for each step the other names whose memory it writes, and who shares it."""
         # For a name: all names that have its memory, and the steps that made them share it.
         memory: dict[str, tuple[set[str], list[Step]]] = {}
         found = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Observers of a net: what its runs and those of its operators take, and how many there are.
+"""Observers of a net: they time and count its runs, and the runs of its operators.
 
 Follows caffe2/core/observer.h and caffe2/observers/, PyTorch 1.8.1.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """What one kind of observer knows of a net; ``core.Net.AddObserver`` makes them."""
+    """The base class of observers of a net; ``core.Net.AddObserver`` makes them."""
 
     def __init__(self, operators: Sequence[Operator]) -> None:
         self._count = len(operators)
@@ -49,7 +49,7 @@ class Observer:
         raise self._refusal("average_time_children")
 
     def debug_info(self) -> str:
-        """Return what the observer counted as text."""
+        """Return the counts of the observer as text."""
         return "Not implemented."
 
     def _refusal(self, name: str) -> EnforceNotMet:

@@ -6,12 +6,14 @@ from __future__ import annotations
 from bridge.c10 import Device, DeviceType, EnforceNotMet
 from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceTypeError
+from bridge.c10.options import as_options
 from bridge.caffe2.base.wrapped_errors import also_as, wrap_error
 from bridge.caffe2.definitions.argument_values import repeated_value, single_value
 from bridge.caffe2.definitions.schemas import check_names
 from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.definition import Definition, definition_of
 from bridge.caffe2.execution.operator_core import OperatorCore
+from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ class Operator(OperatorCore):
     >>> workspace.RunOperatorOnce(op), workspace.FetchBlob("y")
     (True, array([3., 6.]))
 
-    The same operator by itself, and what its methods return:
+    The same operator by itself, and the results of its methods:
 
     >>> multiply = MultiplyBy(op, workspace.Workspace.current)
     >>> multiply
@@ -205,6 +207,47 @@ class Operator(OperatorCore):
         """Return whether output `i` holds a tensor on a device of that type."""
         return _is_tensor_on(self.OutputBlob(i), device_type)
 
+    def SetOutputTensor(self, i: int, tensor: Any) -> None:
+        """Set output `i` to `tensor`, a caffe2.Tensor; nothing is copied."""
+        self.OutputBlob(i)._set_tensor(_checked_tensor(tensor, "Operator.SetOutputTensor"), True)
+
+    def OutputTensorCopyFrom(self, i: int, options: Any, src: Any, async_: bool = False) -> Tensor:
+        """Copy `src` into output `i`, on the device of `options`; return its tensor.
+
+        Raises EnforceNotMet: `options` has another type than `src`, or `src` is not allocated.
+        Follows OperatorBase::OutputTensorCopyFrom.
+        """
+        caller = "Operator.OutputTensorCopyFrom"
+        source = _checked_tensor(src, caller)
+        chosen = as_options(options)
+        if chosen.has_dtype() and chosen.dtype() is not source.dtype():
+            raise EnforceNotMet(
+                f"The source is of {source.dtype()}, so the copy cannot be of {chosen.dtype()}.",
+                caller,
+                condition="options.dtype() == src.dtype()",
+            )
+        if not source.storage_initialized():
+            raise EnforceNotMet(
+                "The source is not allocated: call mutable_data(T) on it first.",
+                caller,
+                condition="src.storage_initialized()",
+            )
+        typed = (source.sizes(), chosen.dtype(source.dtype())) if source.dtype() else ()
+        tensor = self.Output(i, *typed)
+        tensor.CopyFrom(source, async_)
+        return tensor
+
+    def OutputTensorAlias(self, i: int, src: Any) -> Tensor:
+        """Set output `i` to a tensor that shares the elements of `src`; return that tensor.
+
+        Its metadata is its own. Raises EnforceNotMet: `src` is not a caffe2.Tensor, or is not
+        allocated.
+        Follows OperatorBase::OutputTensorAlias.
+        """
+        alias = _checked_tensor(src, "Operator.OutputTensorAlias").Alias()
+        self.OutputBlob(i)._set_tensor(alias, True)
+        return alias
+
     def debug_def(self) -> Any:
         """Return a copy of the OperatorDef."""
         return self._definition.message()
@@ -277,3 +320,13 @@ def _is_tensor_on(blob: Blob, device_type: Any) -> bool:
         and tensor.defined()
         and tensor.GetDeviceType() == Device(device_type).type
     )
+
+
+def _checked_tensor(src: Any, caller: str) -> Tensor:
+    if not isinstance(src, Tensor):
+        raise EnforceTypeError(
+            f"A caffe2.Tensor is needed, not {type(src).__name__}; caffe2.Tensor(at_tensor) makes "
+            "one.",
+            caller,
+        )
+    return src

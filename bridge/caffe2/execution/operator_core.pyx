@@ -126,7 +126,7 @@ cdef class OperatorCore:
         """
         cdef BlobCore blob = self.input_blob(i, "Operator.Input")
         if T is not None:
-            return self._get(blob, i, T)
+            return _object_in(self, blob, i, T)
         tensor = tensor_of(blob)
         if tensor is None:
             _refuse_input(self, blob, i)
@@ -213,63 +213,6 @@ cdef class OperatorCore:
         cdef BlobCore blob = self.output_blob(i, "Operator.OutputTensorOrUndefined")
         cdef Tensor tensor = tensor_of(blob)
         return Tensor() if tensor is None else wrap(tensor.impl)
-
-    def SetOutputTensor(self, i: int, tensor: Any) -> None:
-        """Set output `i` to `tensor`, a caffe2.Tensor; nothing is copied."""
-        if not isinstance(tensor, Tensor):
-            raise EnforceTypeError(
-                f"An output holds a caffe2.Tensor, not {type(tensor).__name__}.",
-                "Operator.SetOutputTensor")
-        _set(self.output_blob(i, "Operator.SetOutputTensor"), <Tensor>tensor)
-
-    def OutputTensorCopyFrom(self, i: int, options: Any, src: Any, async_: bool = False) -> Tensor:
-        """Copy `src` into output `i`, on the device of `options`; return its tensor.
-
-        Raises EnforceNotMet: `options` has another type than `src`, or `src` is not allocated.
-        Follows OperatorBase::OutputTensorCopyFrom.
-        """
-        caller = "Operator.OutputTensorCopyFrom"
-        cdef BlobCore blob = self.output_blob(i, caller)
-        cdef Tensor tensor
-        source = _tensor(src, caller)
-        chosen = as_options(options)
-        if chosen.has_dtype() and chosen.dtype() is not source.dtype():
-            raise EnforceNotMet(
-                f"The source is of {source.dtype()}, so the copy cannot be of {chosen.dtype()}.",
-                caller,
-                condition="options.dtype() == src.dtype()")
-        if not source.storage_initialized():
-            raise EnforceNotMet(
-                "The source is not allocated: call mutable_data(T) on it first.", caller,
-                condition="src.storage_initialized()")
-        if source.dtype():
-            tensor = _sized(
-                self, blob, source.sizes(), chosen.dtype(source.dtype()), None, None, caller)
-        else:
-            tensor = _plain(self, blob)
-        tensor.CopyFrom(source, async_)
-        return tensor
-
-    def OutputTensorAlias(self, i: int, src: Any) -> Tensor:
-        """Set output `i` to a tensor that shares the elements of `src`; return that tensor.
-
-        Its metadata is its own. Raises EnforceNotMet: `src` is not a caffe2.Tensor, or is not
-        allocated.
-        Follows OperatorBase::OutputTensorAlias.
-        """
-        caller = "Operator.OutputTensorAlias"
-        cdef BlobCore blob = self.output_blob(i, caller)
-        cdef Tensor alias = _tensor(src, caller).Alias()
-        _set(blob, alias)
-        return alias
-
-    def _get(self, BlobCore blob: Blob, i: int, T: Any) -> Any:
-        try:
-            return blob.Get(T)
-        except EnforceNotMet as error:
-            raise type(error)(
-                f"{error.message} It is input {i}, blob {self._definition.inputs[i]!r}.",
-                "Operator.Input", condition=error.condition) from error
 
     def _run(self) -> bool:
         """Run `RunOnDevice`; return True. If it fails, the outputs are restored."""
@@ -375,16 +318,11 @@ cdef int _set_backups(OperatorCore operator, list backups) except -1:
     return 0
 
 
-def run_one(OperatorCore operator not None: Any) -> None:
-    """Run one operator, in its faster way if there is one."""
-    _run_claimed(operator)
-
-
-cdef int _run_claimed(OperatorCore operator) except -1:
+cpdef int run_one(OperatorCore operator) except -1:
     """Run one operator, in its faster way if there is one.
 
-    What it keeps from run to run is for one thread. So if another thread runs it now, as two runs
-    of one net do, this one runs an operator of its own on the same blobs.
+    The tape that it keeps is for one thread. So if another thread runs the operator now, as two
+    runs of one net do, this one runs an operator of its own on the same blobs.
     """
     if not claim(&operator.is_busy):
         run(operator.another())
@@ -410,7 +348,7 @@ cdef int _run_each(list operators, list position) except -1:
     cdef Py_ssize_t i = 0
     try:
         for i in range(len(operators)):
-            _run_claimed(<OperatorCore>operators[i])
+            run_one(<OperatorCore>operators[i])
     except BaseException:
         position[0] = i
         raise
@@ -425,11 +363,11 @@ cdef Tensor _plain(OperatorCore operator, BlobCore blob):
         if tensor is not None and tensor.impl.storage_initialized():
             _refuse_input_elsewhere(operator, blob)
         tensor = _empty(operator._definition.device_type, operator._definition.device_index)
-        _set(blob, tensor)
+        hold_tensor(blob, tensor, True)
     elif storage_flags(tensor.impl) & READONLY:
         tensor = _empty(operator._definition.device_type, operator._definition.device_index)
         tensor.Resize(tensor_of(blob).sizes())
-        _set(blob, tensor)
+        hold_tensor(blob, tensor, True)
     return tensor
 
 
@@ -501,21 +439,17 @@ cdef Tensor _allocated(
             allocation.mutable_data(impl, dtype, caller)
             return tensor
     tensor = wrap(allocated(sizes, ndim, dtype, device_type, device_index, caller))
-    _set(blob, tensor)
+    hold_tensor(blob, tensor, True)
     return tensor
 
 
-cdef int _set(BlobCore blob, Tensor tensor) except -1:
-    """Set the blob to a tensor that an operator created."""
-    return hold_tensor(blob, tensor, True)
-
-
-cdef Tensor _tensor(object src, str caller):
-    if not isinstance(src, Tensor):
-        raise EnforceTypeError(
-            f"A caffe2.Tensor is needed, not {type(src).__name__}; caffe2.Tensor(at_tensor) makes "
-            "one.", caller)
-    return <Tensor>src
+cdef object _object_in(OperatorCore operator, BlobCore blob, object i, object T):
+    try:
+        return blob.Get(T)
+    except EnforceNotMet as error:
+        raise type(error)(
+            f"{error.message} It is input {i}, blob {operator._definition.inputs[i]!r}.",
+            "Operator.Input", condition=error.condition) from error
 
 
 cdef inline Py_ssize_t _place(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An estimate of the nanoseconds that an operator takes, by its type and the sizes of its blobs.
 
-It tells operators of microseconds from those of milliseconds, on a core that makes some 50 billion
-multiplications and additions a second. No clock takes part: the same net runs in the same way.
+It tells microseconds from milliseconds, on a core that makes some 50 billion multiplications and
+additions a second. No clock takes part: the same net runs in the same way.
 """
 
 from __future__ import annotations

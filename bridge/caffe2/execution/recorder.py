@@ -4,8 +4,8 @@
 A recording is refused, and the function called at each run, if it
 
 - reads the values of elements (``item``, ``tolist``, a tensor as a condition, NumPy): then they may
-  decide what it does;
-- calls what returns sizes that depend on values, such as ``nonzero``;
+  decide which calls it makes;
+- calls a function whose results have sizes that depend on values, such as ``nonzero``;
 - uses a tensor that is neither an input nor the result of a recorded call.
 """
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 MOST_KEPT = 4096  # elements of a constant that is kept
 
-# Names in torch and torch.Tensor: what reads no elements, what may return a view, and what returns
-# sizes that depend on the values of elements.
+# Names in torch and torch.Tensor: of functions that read no elements, that may return a view, and
+# whose results have sizes that depend on the values of elements.
 # fmt: off
 _METADATA = [
     "shape", "dtype", "device", "ndim", "layout", "is_cuda", "is_cpu", "is_meta", "is_quantized",

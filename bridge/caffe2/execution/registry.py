@@ -162,8 +162,8 @@ def class_for(definition: Definition, caller: str) -> type[Operator]:
 def create_operator(definition: Definition, table: BlobTable, caller: str) -> Operator:
     """Return the operator of a definition, new, on the blobs of `table`.
 
-    Raises EnforceNotMet: as `class_for`, and what the class raises. TypeError: its ``__new__``
-    returns something else.
+    Raises EnforceNotMet: as `class_for`, or from the class. TypeError: its ``__new__`` returns
+    something else.
     """
     made: Any = class_for(definition, caller)(definition, table)
     if not isinstance(made, Operator):

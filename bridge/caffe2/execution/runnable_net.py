@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.observers import NetRun
 
 # Caffe2's types of nets: those that run the operators in the order of the NetDef, and those that
-# run what is independent at once.
+# run independent operators at once.
 _IN_ORDER = {"", "simple", "simple_refcount", "async_simple", "rnn"}
 _PARALLEL = {"dag", "prof_dag", "async_dag", "async_scheduling", "async_polling", "parallel"}
 _COMPILED = "compiled"  # of the bridge's own
@@ -76,7 +76,7 @@ class RunnableNet:
         except BaseException:
             remove_unused(table._blobs, new)
             raise
-        # What runs the operators in another way than one by one in order; None: nothing.
+        # Runs the operators in another way than one by one in order; None: `run_all` does.
         self._run_by: NetRun | None = None
         if message.type in _PARALLEL:
             workers = message.num_workers if message.num_workers > 0 else None

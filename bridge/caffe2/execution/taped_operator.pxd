@@ -17,6 +17,28 @@ cdef class Seen:
 
 cdef Seen seen_in(list inputs, list outputs)
 
+# The fields of a Bound that a run needs; the base of it.
+cdef class BoundCore:
+    cdef public object declaration
+    cdef public object function  # pyi: Callable[..., Any]
+    cdef public dict arguments  # pyi: dict[str, Any]
+    cdef public tuple types
+    cdef public dict in_place  # pyi: dict[int, int]
+    cdef public dict forced         # of `in_place` the outputs that must be; None: there are none
+    cdef public frozenset on_host  # pyi: frozenset[int]
+    cdef public frozenset across    # inputs that may be on another device of the same type
+    cdef public dict wants  # pyi: dict[str, str]
+    cdef public str out_name  # pyi: str | None
+    cdef public bint is_recorded
+    cdef public bint reads_values
+    cdef public bint has_strings    # whether inputs or outputs are `Strings`
+    cdef public bint is_filled      # whether `wants` has values of the operator
+    cdef list seen              # of Seen, the latest first
+
+    cdef Seen seen_of(self, list impls)
+    cdef int remember(self, Seen seen) except -1
+    cdef bint has_tape(self) except -1
+
 # An operator that may have a tape.
 cdef class TapedOperator(OperatorCore):
     cdef BlobTape _tape         # None: not recorded

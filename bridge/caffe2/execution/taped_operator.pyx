@@ -25,6 +25,8 @@ from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.torch_import cimport import_torch
 
+from bridge.caffe2.execution.tape import MOST_SIZES as _MOST_SIZES
+
 cdef class Seen:
     """The types and sizes of the inputs and outputs of a run, and its tape."""
 
@@ -68,6 +70,40 @@ cdef Seen seen_in(list inputs, list outputs):
     return seen
 
 
+cdef class BoundCore:
+    """The fields of a `Bound`."""
+
+    # pyi: forced: dict[int, int] | None
+    # pyi: across: frozenset[int]
+    def __cinit__(self):
+        self.seen = []
+
+    @cython.critical_section
+    cdef Seen seen_of(self, list impls):
+        """Return the Seen of inputs with these types and sizes, and move it first; None: none."""
+        cdef Seen seen
+        cdef Py_ssize_t i
+        for i in range(len(self.seen)):
+            seen = self.seen[i]
+            if seen.fits(impls):
+                if i:
+                    self.seen.insert(0, self.seen.pop(i))
+                return seen
+        return None
+
+    @cython.critical_section
+    cdef int remember(self, Seen seen) except -1:
+        """Add the types and sizes of a run; `MOST_SIZES` at most are kept."""
+        self.seen.insert(0, seen)
+        del self.seen[_MOST_SIZES:]
+        return 0
+
+    @cython.critical_section
+    cdef bint has_tape(self) except -1:
+        """Return whether the latest run had a tape."""
+        return len(self.seen) and (<Seen>self.seen[0]).recorded() is not None
+
+
 cdef class TapedOperator(OperatorCore):
     """An operator that plays a tape as long as it fits the blobs."""
 
@@ -90,7 +126,7 @@ cdef class TapedOperator(OperatorCore):
     cdef bint played(self, BlobTape tape) except -1:
         """Play a tape that is bound to the blobs, and put its results there.
 
-        Return False if the function is to be called: it says in its own words what is wrong.
+        Return False if it fails: the function, called then, raises an error of its own.
         """
         try:
             tape.run(tape.values)

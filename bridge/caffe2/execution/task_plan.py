@@ -5,8 +5,8 @@ Note "When threads pay"
 A thread that takes a task costs some microseconds, and so does each operator, whose thread takes
 the interpreter's lock from another. So chains of little work are one task, unless one of them would
 then wait for more of the operators that may wait themselves. The operators run in order, in the
-thread of the caller, unless the tasks are estimated to end in four fifths of that time. What may
-wait, as for a queue, or runs Python, always runs beside what does not depend on it.
+thread of the caller, unless the tasks are estimated to end in four fifths of that time. An operator
+that may wait, as for a queue, or runs Python, always runs beside those that do not depend on it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class TaskPlan:
 
     @property
     def fits(self) -> bool:
-        """Whether the net is fed with less than twice, and more than half, of what it was then."""
+        """Whether the net is fed with less than twice, and more than half, of the elements then."""
         return bool(self._numels) and all(
             before < 2 * now + 2 and now < 2 * before + 2
             for before, now in zip(self._numels, map(numel_of, self._sources), strict=True)
@@ -122,7 +122,7 @@ class TaskPlan:
         self.tasks = Tasks(operators, waits, workers)
 
     def _joined(self, work: list[float]) -> tuple[list[list[int]], list[set[int]]]:
-        """Return tasks of chains that follow each other, of little work; and what they wait for."""
+        """Return tasks of successive chains of little work; and the tasks that each waits for."""
         tasks: list[list[int]] = []
         task_of: list[int] = []
         is_open, before, done = False, 0, 0.0

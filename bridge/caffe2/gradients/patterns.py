@@ -15,7 +15,7 @@ An input followed by ``?`` is left out if the operator has fewer inputs or outpu
 
 An output is ``0``, the gradient of an input; ``*``, the gradients of all inputs; or ``0@1``, the
 values of a sparse gradient whose indices are input 1. ``_o0+_dims`` is the blob ``_NAME_dims``,
-where NAME is that of ``o0``.
+where NAME is the name of ``o0``.
 """
 
 from __future__ import annotations

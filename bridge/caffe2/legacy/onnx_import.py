@@ -2,7 +2,7 @@
 """Caffe2Backend: operators of Caffe2 for a node of ONNX, as ``caffe2.python.onnx.backend`` asks.
 
 Operators that differ in names alone are converted there. Follows caffe2/onnx/backend.cc, PyTorch
-1.8.1, but for what gave wrong values: ``auto_pad``, ``ceil_mode`` and linear upsampling.
+1.8.1, except where that gave wrong values: ``auto_pad``, ``ceil_mode``, linear upsampling.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Caffe2Backend:
     ) -> list[list[bytes]]:
         """Return the bytes of the OperatorDefs of a node: none for the init net, and the others.
 
-        node_str: the bytes of a NodeProto. value_infos_bytes: those of the ValueInfoProtos that are
-        known of its inputs.
+        node_str: the bytes of a NodeProto. value_infos_bytes: the bytes of the ValueInfoProtos that
+        are known of its inputs.
 
         Raises EnforceNotMet: Caffe2 has no operator for it, or not with these attributes.
         """
@@ -296,7 +296,7 @@ def _random_normal(node: Node) -> None:
 
 
 def _aten(node: Node) -> None:
-    """Convert what torch's own function does."""
+    """Add an ATen operator, which calls torch's own function."""
     if node.kind == "Where":
         node.add("ATen", node.inputs, node.outputs, operator="where")
         return

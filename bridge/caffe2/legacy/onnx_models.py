@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the old ``onnx`` had for ``caffe2.python.onnx`` and today's has not.
+"""Parts of the old ``onnx`` that ``caffe2.python.onnx`` needs and today's ``onnx`` lacks.
 
-Its tables of types, ``onnx.utils.polish_model``, and ``onnx.optimizer``: of the passes those that
+They are its tables of types, ``onnx.utils.polish_model``, and the passes of ``onnx.optimizer`` that
 Caffe2's backend needs, which split a model in two.
 """
 
@@ -135,7 +135,7 @@ def _fold(graph: Any, outer: Mapping[str, Any]) -> None:
 
 
 def _drop_allowzero(node: Any, shape: Any) -> None:
-    """Leave out of a Reshape the attribute that says what zeros mean, if there are none."""
+    """Remove the attribute of a Reshape that gives zeros a meaning, if there are no zeros."""
     if 0 not in shape:
         _keep(node.attribute, [one for one in node.attribute if one.name != "allowzero"])
 
@@ -150,9 +150,9 @@ def _kind(value: Any) -> int | None:
 def optimize(model: Any, passes: Sequence[str]) -> Any:
     """Return a model after passes of the old ``onnx.optimizer``.
 
-    ``split_init`` keeps what depends on constants alone, ``split_predict`` the rest, with the
-    values of the other as inputs. ``lift_lexical_references`` notes the outer values that nets
-    within nodes use. The three that fuse transposes change no value, and do nothing.
+    ``split_init`` keeps the nodes that depend on constants alone, ``split_predict`` the others,
+    with the results of the former as inputs. ``lift_lexical_references`` notes the outer values
+    that nets within nodes use. The three that fuse transposes change no value, and do nothing.
 
     Raises EnforceNotMet: another pass.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node: a node of ONNX while it becomes operators of Caffe2; what most of them have in common.
+"""Node: a node of ONNX while it becomes operators of Caffe2, with the parts that most share.
 
 Follows caffe2/onnx/backend.cc, PyTorch 1.8.1.
 """

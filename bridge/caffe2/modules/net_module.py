@@ -184,7 +184,7 @@ class NetModule(torch.nn.Module):
                     self._add(name, blob, trainable)
 
     def _prepare(self, function: NetFunction) -> None:
-        """Set the steps that compute the outputs, and what each of them is the last to read."""
+        """Set the steps that compute the outputs, and the names that each is the last to read."""
         steps = function.needed_for(self.output_names)
         self._steps: list[Step] = steps
         self._last = last_uses(steps, self.output_names)
@@ -286,7 +286,7 @@ class NetModule(torch.nn.Module):
         """Return the outputs, computed by the functions of the operators.
 
         operands: the inputs, then the parameters and buffers in the order of `_keys`. beside: has
-        arguments for the steps, and learns what they return.
+        arguments for the steps, and learns the layouts of their results.
         """
         values: dict[str, Any] = dict(self._objects)
         count = len(self.input_names)
@@ -425,7 +425,7 @@ def _as_value(value: Any) -> Any:
 
 
 def _device_of(values: dict[str, Any]) -> Any:
-    """Return the device that the module computes on: that of its first tensor."""
+    """Return the device that the module computes on: where its first tensor is."""
     for value in values.values():
         if isinstance(value, torch.Tensor):
             return value.device

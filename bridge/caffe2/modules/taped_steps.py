@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """TapedSteps: the steps of a module whose torch calls are recorded, and made again without them.
 
-The first call on inputs of some types and sizes computes by the functions of the operators, and
-learns the types and sizes of what they return. The second one records, with buffers for these. From
-the third one on the tape is played. The functions compute, too, where torch has to see them: a call
-that needs gradients, is traced, or runs in a mode of torch; where the tape fails, so that they say
-what is wrong; and before torch 2.10, which does not describe a tensor in C.
+The first call on inputs of some types and sizes runs the functions of the operators, and learns the
+types and sizes of their results. The second call is recorded, with buffers for these. From the
+third one on the tape is played. The functions run, too, where torch has to see them: in a call that
+needs gradients, is traced, or runs in a mode of torch; where the tape fails, so that they raise the
+error; and before torch 2.10, which does not describe a tensor in C.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _can_be_recorded(step: Step) -> bool:
 
 
 class Learned:
-    """The layouts of what steps return, learned in their first run.
+    """The layouts of the results of steps, learned in their first run.
 
     `layouts`: of each step, for each output the sizes and the type; None: it is not written.
     """
@@ -124,7 +124,7 @@ class Learned:
         return {}
 
     def end(self, step: Step, values: dict[str, Any]) -> None:
-        """Note what a step has put into `values`."""
+        """Note the layouts of the results of a step, which are in `values`."""
         found = [values.get(name) for name in step.outputs]
         self.layouts.append([None if one is None else (one.shape, one.dtype) for one in found])
 

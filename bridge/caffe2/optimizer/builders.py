@@ -105,9 +105,9 @@ def _builder(name: str, cls: type[Optimizer], rate_name: str) -> Callable[..., O
     build.__name__ = build.__qualname__ = name
     build.__doc__ = (
         f"Add the operators of {cls.__name__} to a model that has gradients; return the optimizer."
-        "\n\nFurther keyword arguments are those of the class. With `max_gradient_norm` the "
+        "\n\nFurther keyword arguments go to the class. With `max_gradient_norm` the "
         "gradients are scaled\nso that the norm of all of them together is at most that. With "
-        "`allow_lr_injection` the rates are\nmultiplied by what `set_lr_injection` sets. Raises "
+        "`allow_lr_injection` the rates are\nscaled by the factor of `set_lr_injection`. Raises "
         "EnforceNotMet: the model has no gradient\noperators, or an option is not supported."
     )
     return build

@@ -223,8 +223,8 @@ class Scalar(Field):
     ) -> None:
         """Set the value, and keep the type.
 
-        With throw_on_type_mismatch it raises EnforceNotMet, also an AssertionError, for what is not
-        an array of the type, unless that is unknown.
+        With throw_on_type_mismatch it raises EnforceNotMet, also an AssertionError, for a value
+        other than an array of the type, unless that is unknown.
         """
         known = self.dtype.base
         if throw_on_type_mismatch and known != np.void:

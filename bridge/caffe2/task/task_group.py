@@ -44,9 +44,9 @@ class Task(Managed):
     """
 
     TASK_SETUP = "task_setup"
-    """The attribute of nets for what runs once before and after all instances of a task."""
+    """The attribute of nets that run once before and after all instances of a task."""
     TASK_INSTANCE_SETUP = "task_instance_setup"
-    """The attribute of nets for what runs before and after each instance."""
+    """The attribute of nets that run before and after each instance."""
     REPORT_STEP = "report_step"
     """The attribute of nets for steps that run every so often while the task runs."""
 
@@ -203,7 +203,7 @@ class TaskGroup(Managed):
     """
 
     LOCAL_SETUP = "local_setup"
-    """The attribute of nets for what runs once on each node before and after all its tasks."""
+    """The attribute of nets that run once on each node before and after all its tasks."""
 
     def __init__(self, workspace_type: str | None = None) -> None:
         self._tasks: list[Task] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Caffe2's Python says of blobs without a tensor: the names of their classes in C++."""
+"""Descriptions of blobs without a tensor, as of Caffe2's Python: their classes' names in C++."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NAMES = {
 
 
 def fetched(fetch: Callable[[Any], Any], name: Any) -> Any:
-    """Return what `fetch` gives for the blob `name`; of no tensor and no string, a description.
+    """Return ``fetch(name)``; for a blob with neither a tensor nor a string, a description.
 
     Raises EnforceNotMet: as `fetch` for a name or a tensor.
     """

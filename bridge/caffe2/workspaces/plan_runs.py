@@ -78,7 +78,7 @@ def run_plan(table: BlobTable, plan: Any, caller: str) -> None:
     """Run a PlanDef on the blobs of `table`.
 
     Raises EnforceNotMet: a step contradicts itself or names a net that the plan does not have (also
-    a KeyError), or an operator failed; what ran before it has had its effect.
+    a KeyError), or an operator failed; the operators before it have run.
     """
     if not plan.execution_step:
         return

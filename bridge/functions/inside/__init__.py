@@ -5,7 +5,7 @@ Such a file has a class `Inside`. It takes the function, and has:
 
 - ``direct(*args, **kwargs)``: the function, called for a caller of the same library.
 - ``arrive(x, library, keep)``: the library's own tensor of `x`, a tensor of `library`, shared if it
-  can be. `keep`: what the caller may change before the backward pass is copied.
+  can be. `keep`: copied if the caller may change it before the backward pass.
 - ``own``: whether nothing else has the memory of its results and gradients.
 - ``is_floating(tensor)``, ``is_complex(tensor)``.
 - ``run(call, tensors)``: an `Outcome`; nothing is recorded.

@@ -26,7 +26,7 @@ def is_tracked(x: Any) -> bool:
 
 
 def is_differentiated(x: Any) -> bool:
-    """Return whether the gradient is asked for now, and not only when it is known what for."""
+    """Return True: whether `x` is differentiated is known at the call, and not only later."""
     return True
 
 
