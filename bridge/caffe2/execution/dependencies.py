@@ -39,7 +39,8 @@ def predecessors(definitions: Sequence[Definition]) -> list[set[int]]:
             barrier = i
         elif barrier >= 0:
             before.add(barrier)
-        if _is_random(definition):
+        cls = definition.cls
+        if issubclass(cls, FunctionOperator) and "random" in cls._declaration.effects:
             before |= {random} - {-1}
             random = i
         read = (*definition.inputs, *definition.control_inputs)
@@ -55,11 +56,6 @@ def predecessors(definitions: Sequence[Definition]) -> list[set[int]]:
         before.discard(i)
         found.append(before)
     return found
-
-
-def _is_random(definition: Definition) -> bool:
-    cls = definition.cls
-    return issubclass(cls, FunctionOperator) and "random" in cls._declaration.effects
 
 
 def chains_of(before: list[set[int]]) -> tuple[list[list[int]], list[set[int]]]:

@@ -24,7 +24,7 @@ _PRODUCTS = ("FC", "MatMul", "Conv")
 _BY_ROWS = ("Gather", "Scatter", "Sparse")
 
 
-def numel_of(blob: Blob) -> int:
+def _numel_of(blob: Blob) -> int:
     """Return the number of elements of a blob; 0: it has no tensor."""
     tensor = blob._tensor
     return 0 if tensor is None or not tensor.defined() else tensor.numel()
@@ -35,8 +35,8 @@ def work_of(operator: Operator, definition: Definition) -> float:
     if definition.kind != "cpu":
         return _CALL
     op_type, inputs = definition.type, operator.Inputs()
-    read = [numel_of(blob) for blob in inputs]
-    written = [numel_of(blob) for blob in operator.Outputs()]
+    read = [_numel_of(blob) for blob in inputs]
+    written = [_numel_of(blob) for blob in operator.Outputs()]
     elements = sum(read) + sum(written)
     if len(read) < 2 or not written:
         return _CALL + _ELEMENT * elements

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from bridge.caffe2.execution.operator_core import run_all, run_one
-from bridge.caffe2.execution.task_plan import TaskPlan, successors
+from bridge.caffe2.execution.task_plan import TaskPlan
 from bridge.exchange.streams import on_current_streams
 from bridge.exchange.torch_settings import neutral
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.operator import Operator
     from bridge.caffe2.execution.task_plan import Tasks
 
-# A net whose operators run in order has its blobs' sizes looked at once in as many runs.
-_RUNS_IN_ORDER = 128
+# The tasks are planned anew, by the sizes of the blobs, once in so many runs.
+_RUNS_OF_A_PLAN = 128
 
 
 class ParallelRun:
@@ -43,8 +43,7 @@ class ParallelRun:
         self._plan = TaskPlan(operators, definitions, workers or os.cpu_count() or 1)
         self.is_useful = self._plan.is_useful
         self._pool: ThreadPoolExecutor | None = None
-        self._has_run = False
-        self._runs_in_order = 0
+        self._runs_left = 1  # sizes are not known before the first run
 
     def run(self, position: list[int], run_at: Callable[[int], None] | None = None) -> None:
         """Run the operators; if one fails, set ``position[0]`` to its index.
@@ -52,9 +51,14 @@ class ParallelRun:
         Operators that have not begun then do not run; those at work are waited for. run_at: runs
         the operator at an index, in the place of `run_one`.
         """
-        tasks = self._renewed_tasks()
+        if not self._runs_left:
+            self._plan.renew()
+            self._runs_left = _RUNS_OF_A_PLAN
+        self._runs_left -= 1
+        tasks = self._plan.tasks
         if tasks is not None:
-            self._run_tasks(tasks, position, run_at or self._run_one)
+            run_one_at = run_at or (lambda i: run_one(self._operators[i]))
+            self._run_tasks(tasks, position, run_one_at)
         elif run_at is None:
             run_all(self._operators, position)
         else:
@@ -76,28 +80,6 @@ class ParallelRun:
             run.by_threads(self._pool, tasks.workers - 1)
         finally:
             position[0] = at[run.failed]
-
-    def _run_one(self, position: int) -> None:
-        run_one(self._operators[position])
-
-    def _renewed_tasks(self) -> Tasks | None:
-        """Return the tasks for the sizes of the blobs; None: the operators run in order.
-
-        The sizes are not known before the first run. Where the operators run in order, they are not
-        looked at in each run, since that takes as long as a small operator.
-        """
-        plan = self._plan
-        if self._runs_in_order:
-            self._runs_in_order -= 1
-            return None
-        if not self._has_run:
-            self._has_run = True
-            return plan.tasks
-        if not plan.fits:
-            plan.renew()
-        if plan.tasks is None:
-            self._runs_in_order = _RUNS_IN_ORDER
-        return plan.tasks
 
 
 def run_in_order(count: int, position: list[int], run_at: Callable[[int], None]) -> None:
@@ -136,7 +118,11 @@ class _Run:
     ) -> None:
         self.run_task = run_task
         self.cancel = cancel
-        self.missing, self.after = successors(waits)
+        self.missing = [len(wanted) for wanted in waits]
+        self.after: list[list[int]] = [[] for _ in waits]
+        for task, wanted in enumerate(waits):
+            for other in wanted:
+                self.after[other].append(task)
         self.ready = deque(task for task, n in enumerate(self.missing) if not n)
         self.left = len(waits)
         self.condition = threading.Condition()

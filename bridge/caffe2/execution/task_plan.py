@@ -11,18 +11,16 @@ that may wait, as for a queue, or runs Python, always runs beside those that do 
 
 from __future__ import annotations
 
-from collections import deque
-from heapq import heappop, heappush
+from math import ceil
 from typing import NamedTuple
 
 from bridge.caffe2.execution.dependencies import ancestors, chains_of, may_wait, predecessors
-from bridge.caffe2.execution.operator_work import numel_of, work_of
+from bridge.caffe2.execution.operator_work import work_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bridge.caffe2.blobs.blob import Blob
     from bridge.caffe2.execution.definition import Definition
     from bridge.caffe2.execution.operator import Operator
 
@@ -46,7 +44,7 @@ class TaskPlan:
     """The tasks of a net for up to `workers` threads; see the Note.
 
     `workers`: no more of them than there are chains. `is_useful`: whether any two operators can run
-    at once. `tasks`: by the sizes of the blobs at the last `renew`; None: they run in order.
+    at once. `tasks`: by the blobs' sizes at the last `renew`; None: the operators run in order.
     """
 
     def __init__(
@@ -60,12 +58,9 @@ class TaskPlan:
         self.is_useful = self.workers > 1 and any(
             len(wanted) < i for i, wanted in enumerate(self._waits)
         )
-        self._sources: list[Blob] = []
-        self._numels: list[int] = []
         self.tasks: Tasks | None = None
         if self.is_useful:
             self._note_waiting(before)
-            self._sources = list(self._blobs_from_outside())
 
     def _note_waiting(self, before: list[set[int]]) -> None:
         """Note which operators may wait, and whether others can run meanwhile."""
@@ -84,29 +79,8 @@ class TaskPlan:
         if self._threads_needed:
             self.tasks = Tasks(self._chains, self._waits, self.workers)
 
-    def _blobs_from_outside(self) -> list[Blob]:
-        """Return the blobs whose sizes decide about the others': those that the net is fed with."""
-        known: dict[str, Blob | None] = {}
-        for i, (operator, definition) in enumerate(
-            zip(self._operators, self._definitions, strict=True)
-        ):
-            for name, blob in zip(definition.inputs, operator.Inputs(), strict=True):
-                known.setdefault(name, blob)
-            for name, blob in zip(definition.outputs, operator.Outputs(), strict=True):
-                known.setdefault(name, blob if self._may_wait >> i & 1 else None)
-        return [blob for blob in known.values() if blob is not None]
-
-    @property
-    def fits(self) -> bool:
-        """Whether the net is fed with less than twice, and more than half, of the elements then."""
-        return bool(self._numels) and all(
-            before < 2 * now + 2 and now < 2 * before + 2
-            for before, now in zip(self._numels, map(numel_of, self._sources), strict=True)
-        )
-
     def renew(self) -> None:
         """Estimate anew, by the sizes that the blobs have after a run."""
-        self._numels = list(map(numel_of, self._sources))
         work = [
             work_of(operator, definition)
             for operator, definition in zip(self._operators, self._definitions, strict=True)
@@ -115,7 +89,11 @@ class TaskPlan:
         workers = min(self.workers, len(operators))
         if not self._threads_needed:
             costs = [_TASK + sum(work[i] + _OPERATOR for i in task) for task in operators]
-            end, workers = _simulated(costs, waits, workers)
+            ends: list[float] = []  # a task waits for earlier ones only
+            for cost, wanted in zip(costs, waits, strict=True):
+                ends.append(cost + max((ends[other] for other in wanted), default=0.0))
+            workers = min(workers, ceil(sum(costs) / max(ends)))
+            end = max(*ends, sum(costs) / workers)
             if workers < 2 or _START + end > _PAYS * sum(work):
                 self.tasks = None
                 return
@@ -141,31 +119,3 @@ class TaskPlan:
             waits[task].update(task_of[chain] for chain in wanted)
             waits[task].discard(task)
         return [sorted(task) for task in tasks], waits
-
-
-def successors(waits: list[set[int]]) -> tuple[list[int], list[list[int]]]:
-    """Return for each task the number of those that it waits for, and those that wait for it."""
-    after: list[list[int]] = [[] for _ in waits]
-    for task, wanted in enumerate(waits):
-        for other in wanted:
-            after[other].append(task)
-    return [len(wanted) for wanted in waits], after
-
-
-def _simulated(costs: list[float], waits: list[set[int]], workers: int) -> tuple[float, int]:
-    """Return when the last task ends, and how many run at once at most."""
-    missing, after = successors(waits)
-    ready = deque(task for task, n in enumerate(missing) if not n)
-    running: list[tuple[float, int]] = []
-    now, most = 0.0, 0
-    while ready or running:
-        while ready and len(running) < workers:
-            task = ready.popleft()
-            heappush(running, (now + costs[task], task))
-        most = max(most, len(running))
-        now, task = heappop(running)
-        for other in after[task]:
-            missing[other] -= 1
-            if not missing[other]:
-                ready.append(other)
-    return now, most

@@ -36,7 +36,7 @@ class _Node:
         if not pairs or not wanted:
             return [None] * len(wanted)
         return list(
-            self.inside.grad(
+            self.inside.autograd.grad(
                 [result for result, _ in pairs],
                 [self.inputs[number] for number in wanted],
                 [cotangent for _, cotangent in pairs],
@@ -51,7 +51,7 @@ class _Node:
 
     def pull_recorded(self, cotangents: list[Any]) -> tuple[list[Any], _Node]:
         leaves = [None if x is None else self.inside.leaf(x) for x in cotangents]
-        with self.inside.enable_grad():
+        with self.inside.library.enable_grad():
             gradients = self._pull(leaves, list(range(len(self.inputs))), True)
         inputs = [*self.inputs, *(x for x in leaves if x is not None)]
         found = [None if x is None else x.detach() for x in gradients]
@@ -59,15 +59,14 @@ class _Node:
 
 
 class EagerInside:
-    """A function of tensors of such a library, which a derived class says.
+    """A function of tensors of such a library.
 
-    `tensor`: the class of tensors. `enable_grad`, `grad`: the library's functions.
+    A derived class sets `library`, and `autograd`, the module of the library that has ``grad``.
     """
 
     own = False
-    tensor: Any
-    enable_grad: Any
-    grad: Any
+    library: Any
+    autograd: Any
     arrive: Any
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -87,7 +86,9 @@ class EagerInside:
     def _called(self, call: Call, tensors: list[Any]) -> tuple[Results, list[Any]]:
         args, kwargs = call.arguments(tensors)
         results, found = Results.of(self.function(*args, **kwargs))
-        kept = [x if isinstance(x, self.tensor) else self.arrive(x, "", True) for x in found]
+        kept = [
+            x if isinstance(x, self.library.Tensor) else self.arrive(x, "", True) for x in found
+        ]
         return results, kept
 
     def run(self, call: Call, tensors: list[Any]) -> Outcome:
@@ -100,7 +101,7 @@ class EagerInside:
         tensors = list(tensors)
         for number in floats:
             tensors[number] = self.leaf(tensors[number])  # of its own, which no other call has
-        with self.enable_grad():
+        with self.library.enable_grad():
             results, found = self._called(call, tensors)
         return Outcome(
             results,

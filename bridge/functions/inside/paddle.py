@@ -35,9 +35,8 @@ def arrive(x: Any, library: str, keep: bool = False) -> Any:
 class Inside(EagerInside):
     """A function of Paddle tensors."""
 
-    tensor = paddle.Tensor
-    enable_grad = staticmethod(paddle.enable_grad)
-    grad = staticmethod(paddle.grad)
+    library = paddle
+    autograd = paddle
     arrive = staticmethod(arrive)
 
     @staticmethod

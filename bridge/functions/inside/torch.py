@@ -38,9 +38,8 @@ def arrive(x: Any, library: str, keep: bool = False) -> Any:
 class Inside(EagerInside):
     """A function of torch tensors."""
 
-    tensor = torch.Tensor
-    enable_grad = staticmethod(torch.enable_grad)
-    grad = staticmethod(torch.autograd.grad)
+    library = torch
+    autograd = torch.autograd
     arrive = staticmethod(arrive)
 
     @staticmethod
