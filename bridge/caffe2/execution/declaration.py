@@ -10,7 +10,8 @@ A keyword-only parameter annotated with one of these names is not an argument of
 
 | annotation | value |
 |---|---|
-| `Out` | the output's buffer, to write and to return (several: a tuple); None: new tensors |
+| `Out` | the output's buffer, to write and to return (several: a tuple); None: new tensors. |
+| | Where elements decide about sizes ("values"), it has those of an earlier run |
 | `OutputCount` | the number of outputs that are wanted |
 | `InPlace` | the outputs that are in place, {output: input} |
 | `RandomGenerator` | a torch.Generator, or None for torch's own |
@@ -132,10 +133,9 @@ class Bound(BoundCore):
         self.is_filled = not declaration.filled.keys().isdisjoint(
             ("RandomGenerator", "TargetDevice")
         )
-        # Without knowing the values nobody knows the sizes of a buffer that is not an input's.
         self.reads_values = declaration.sizes_by_values(len(types))
         self.out_name = declaration.filled.get("Out")
-        if self.reads_values and self.forced is None:
+        if self.reads_values and self.forced is None and "values" not in declaration.effects:
             self.out_name = None
         self.has_strings = bool(declaration.strings)
         # Values that decide about errors only do not matter: `recorder` refuses to read them.

@@ -42,7 +42,13 @@ from bridge.caffe2.blobs.replace cimport WORTH_ADOPTING, put_result, same_start
 from bridge.caffe2.execution.blob_tape cimport BlobTape, Layout, bound_tape, has_layout
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.tape cimport Tape
-from bridge.caffe2.execution.taped_operator cimport BoundCore, Seen, TapedOperator, seen_in
+from bridge.caffe2.execution.taped_operator cimport (
+    BoundCore,
+    Seen,
+    TapedOperator,
+    all_fit,
+    seen_in,
+)
 from bridge.exchange.torch_settings cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.exchange.torch_export cimport torch_operand
@@ -259,8 +265,10 @@ cdef class FunctionCore(TapedOperator):
         cdef Layout layout
         if bound.out_name is None:
             return None
-        if seen is not None and not bound.reads_values:
-            return seen.outputs if len(seen.outputs) == len(self._outputs) else None
+        if seen is not None and len(seen.outputs) == len(self._outputs) and (
+                not bound.reads_values or bound.forced is None
+                and all_fit(seen.outputs, self._output_impls(seen.outputs))):
+            return seen.outputs
         if bound.forced is None:
             return None
         layouts = [None] * len(self._outputs)

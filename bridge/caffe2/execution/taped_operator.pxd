@@ -11,10 +11,10 @@ cdef class Seen:
     cdef list outputs
     cdef Tape tape              # None: not recorded
 
-    cdef bint fits(self, list impls)
     cdef Tape recorded(self)
     cdef int record(self, Tape tape) except -1
 
+cdef bint all_fit(list layouts, list impls)
 cdef Seen seen_in(list inputs, list outputs)
 
 # The fields of a Bound that a run needs; the base of it.

@@ -30,16 +30,6 @@ from bridge.caffe2.execution.tape import MOST_SIZES as _MOST_SIZES
 cdef class Seen:
     """The types and sizes of the inputs and outputs of a run, and its tape."""
 
-    cdef bint fits(self, list impls):
-        """Return whether inputs have these types and sizes."""
-        cdef Py_ssize_t i
-        if len(impls) != len(self.inputs):
-            return False
-        for i in range(len(impls)):
-            if not (<Layout>self.inputs[i]).fits(<TensorImpl>impls[i]):
-                return False
-        return True
-
     @cython.critical_section
     cdef Tape recorded(self):
         """Return the tape of a run on these; None: there is none."""
@@ -50,6 +40,18 @@ cdef class Seen:
         """Set the tape."""
         self.tape = tape
         return 0
+
+
+cdef bint all_fit(list layouts, list impls):
+    """Return whether tensors, None for one that is not there, have these types and sizes."""
+    cdef Py_ssize_t i
+    if impls is None or len(impls) != len(layouts):
+        return False
+    for i in range(len(impls)):
+        if (layouts[i] is None) != (impls[i] is None) or (
+                impls[i] is not None and not (<Layout>layouts[i]).fits(<TensorImpl>impls[i])):
+            return False
+    return True
 
 
 cdef Seen seen_in(list inputs, list outputs):
@@ -85,7 +87,7 @@ cdef class BoundCore:
         cdef Py_ssize_t i
         for i in range(len(self.seen)):
             seen = self.seen[i]
-            if seen.fits(impls):
+            if all_fit(seen.inputs, impls):
                 if i:
                     self.seen.insert(0, self.seen.pop(i))
                 return seen

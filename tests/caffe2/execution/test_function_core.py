@@ -145,3 +145,22 @@ def test_a_failed_step_that_was_recorded_changes_nothing() -> None:
     with pytest.raises(EnforceNotMet, match="begin at iteration 1"):
         workspace.RunNet(net)
     assert workspace.FetchBlob("rate") == 7
+
+
+def test_a_size_that_elements_decide_changes_from_run_to_run() -> None:
+    net = core.Net("sized by a value")
+    net.OneHot(["i", "size"], "y")
+    workspace.FeedBlob("i", np.array([0, 2], np.int64))
+    workspace.FeedBlob("size", np.array([3], np.int64))
+    workspace.CreateNet(net)
+    for size in (3, 3, 3, 5, 5, 3, 3):
+        workspace.FeedBlob("size", np.array([size], np.int64))
+        workspace.RunNet(net)
+        np.testing.assert_array_equal(workspace.FetchBlob("y"), np.eye(size)[[0, 2]])
+    before = workspace.FetchTorch("y").data_ptr()
+    workspace.RunNet(net)
+    assert workspace.FetchTorch("y").data_ptr() == before
+    workspace.FeedBlob("i", np.array([0, 3], np.int64))
+    with pytest.raises(EnforceNotMet, match="out of range"):
+        workspace.RunNet(net)
+    np.testing.assert_array_equal(workspace.FetchBlob("y"), np.eye(3)[[0, 2]])

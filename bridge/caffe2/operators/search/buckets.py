@@ -15,6 +15,10 @@ from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
 from bridge.caffe2.operators.movement import row_kernels
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from bridge.caffe2.execution.declaration import Out
+
 
 @operator("Bucketize")
 def bucketize(x: Tensor, *, boundaries: list[float] | None = None) -> Tensor:
@@ -73,14 +77,15 @@ def _one_hot(indices: Tensor, size: Tensor, rows: Tensor, n: int) -> Tensor:
 
 
 @operator("OneHot", types=INT64, gradient="none", effects=("values",))
-def one_hot(indices: Tensor, index_size: Tensor) -> Tensor:
+def one_hot(indices: Tensor, index_size: Tensor, *, out: Out = None) -> Tensor:
     """Rows of `index_size` elements with 1 at the index, else 0; float32."""
     require(indices.dim() == 1, "the indices have one dimension", indices)
     n = indices.shape[0]
     if takes_kernels(indices, dtype=indices.dtype) and index_size.numel() == 1:
         length = max(int(index_size), 0)
-        made = indices.new_empty((n, length), dtype=torch.float32)
-        return row_kernels.one_hot(made, indices, n, length)
+        if out is None or out.shape != (n, length):
+            out = indices.new_empty((n, length), dtype=torch.float32)
+        return row_kernels.one_hot(out, indices, n, length)
     return _one_hot(indices, index_size, torch.arange(n, device=indices.device), n)
 
 
