@@ -10,7 +10,6 @@ from bridge.c10.options import as_options
 from bridge.caffe2.base.wrapped_errors import also_as, wrap_error
 from bridge.caffe2.definitions.argument_values import repeated_value, single_value
 from bridge.caffe2.definitions.schemas import check_names
-from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.definition import Definition, definition_of
 from bridge.caffe2.execution.operator_core import OperatorCore
 from bridge.caffe2.tensor.tensor import Tensor
@@ -129,21 +128,14 @@ class Operator(OperatorCore):
         @property
         def _definition(self) -> Definition: ...
 
-    def __init__(self, definition: Any, workspace: BlobTable | None = None) -> None:
-        if not isinstance(definition, Definition):
-            definition = definition_of(definition, "Operator")
-        if workspace is None:
-            workspace = self._workspace  # of an operator that is initialized again
-        if not isinstance(workspace, BlobTable):
-            raise EnforceTypeError(
-                "An operator is created with the workspace of its blobs, such as "
-                f"Workspace.current, not {type(workspace).__name__}.",
-                "Operator",
-            )
-        if definition.cls is not type(self):
-            definition = Definition(definition.message(), definition.data)
-            assign(definition, type(self), 0)
-        self._bind(definition, workspace)
+    def _definition_of(self, given: Any) -> Definition:
+        """Return the definition of what an operator is created with, for this class."""
+        if not isinstance(given, Definition):
+            given = definition_of(given, "Operator")
+        if given.cls is not type(self):
+            given = Definition(given.message(), given.data)
+            assign(given, type(self), 0)
+        return given
 
     def RunOnDevice(self) -> bool | None:
         """Compute the outputs from the inputs; return False or raise an error if that fails."""

@@ -39,7 +39,7 @@ from bridge.c10.options import as_options
 from bridge.c10 import float32 as _float32
 from bridge.caffe2.base.wrapped_errors import ReturnedFalseError
 from bridge.caffe2.base.global_init import on_flag
-from bridge.caffe2.execution.blob_table import find_or_create, input_in
+from bridge.caffe2.execution.blob_table import BlobTable, find_or_create, input_in
 from bridge.exchange.torch_settings import neutral
 from bridge.exchange.device_memory import current_index
 
@@ -82,24 +82,31 @@ cdef class DefinitionCore:
 
 
 cdef class OperatorCore:
-    """The inputs and outputs of an operator; the base of `Operator`."""
+    """The inputs and outputs of an operator; the base of `Operator`, which has `_definition_of`."""
 
-    def _bind(self, DefinitionCore definition not None, workspace: BlobTable) -> None:
-        """Set the definition and the blobs of the operator; blobs of outputs are created.
-
-        Raises EnforceNotMet: there is no such input (also a KeyError), or it is running.
-        """
-        cdef dict blobs = workspace._blobs
+    def __init__(self, definition: Any, workspace: BlobTable | None = None) -> None:
+        cdef DefinitionCore own
+        cdef dict blobs
+        if not isinstance(definition, DefinitionCore) \
+                or (<DefinitionCore>definition).cls is not type(self):
+            definition = self._definition_of(definition)
+        own = <DefinitionCore>definition
+        if workspace is None:
+            workspace = self._workspace     # of an operator that is initialized again
+        if not isinstance(workspace, BlobTable):
+            raise EnforceTypeError(
+                "An operator is created with the workspace of its blobs, such as "
+                f"Workspace.current, not {type(workspace).__name__}.", "Operator")
         if self._backups is not None:
             raise EnforceNotMet(
                 f"{type(self).__name__} is running: it cannot be made anew now.",
                 "Operator.__init__")
+        blobs = workspace._blobs
         self._inputs = tuple(
-            [find_in(blobs, name) or input_in(workspace, name) for name in definition.inputs])
+            [find_in(blobs, name) or input_in(workspace, name) for name in own.inputs])
         self._outputs = tuple(
-            [find_in(blobs, name) or find_or_create(workspace, name)
-             for name in definition.outputs])
-        self._definition = definition
+            [find_in(blobs, name) or find_or_create(workspace, name) for name in own.outputs])
+        self._definition = own
         self._workspace = workspace
 
     cdef BlobCore input_blob(self, object i, str caller):

@@ -19,11 +19,9 @@ from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.wrapped_errors import wrap_error
-from bridge.caffe2.execution.blob_table import BlobTable, missing_from, remove_unused
-from bridge.caffe2.execution.definition import Definition, definition_of
-from bridge.caffe2.execution.operator import Operator, failure
-from bridge.caffe2.execution.registry import create_operator
+from bridge.caffe2.execution.definition import definition_of
 from bridge.caffe2.workspaces.current import current
+from bridge.caffe2.workspaces.run_once import run_operator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,28 +54,6 @@ def RunOperatorsOnce(operators: Iterable[Any]) -> bool:
     for operator in every:
         run_operator(current.workspace, definition_of(operator, caller), caller)
     return True
-
-
-def run_operator(table: BlobTable, definition: Definition, caller: str, times: int = 1) -> Operator:
-    """Create an operator on the blobs of `table`, run it `times` times, and return it.
-
-    Raises EnforceNotMet, from the error that stopped it. If the first run fails, the blobs are
-    unchanged, and those created for its outputs are removed.
-    """
-    new = missing_from(table, definition.outputs)
-    done = 0
-    try:
-        operator = create_operator(definition, table, caller)
-        while done < times:
-            operator._run()
-            done += 1
-    except BaseException as cause:
-        if not done:
-            remove_unused(table._blobs, new)
-        if isinstance(cause, Exception):
-            raise failure(definition, cause, caller) from cause
-        raise
-    return operator
 
 
 def count_of(value: Any, name: str, caller: str) -> int:

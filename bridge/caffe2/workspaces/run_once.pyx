@@ -19,11 +19,12 @@ from bridge.caffe2.workspaces.current cimport (
 )
 
 from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.execution.blob_table import missing_from, remove_unused
 from bridge.caffe2.execution.definition import definition_of
 from bridge.caffe2.execution.definition import definitions as _by_bytes
 from bridge.caffe2.execution.operator import failure
+from bridge.caffe2.execution.registry import create_operator
 from bridge.caffe2.definitions.operator_types import registry as _operators
-from bridge.caffe2.workspaces.operator_runs import run_operator
 from bridge.caffe2.workspaces.current import current as _instance
 
 cdef enum:
@@ -84,7 +85,7 @@ def RunOperatorOnce(operator: Any) -> bool:
         if kept is not None and _run_again(definition, kept, blobs_of(_current)):
             return True
     workspace = workspace_of(_current)
-    kept = <OperatorCore?>run_operator(workspace, definition, "RunOperatorOnce")
+    kept = _run_new(workspace, definition, "RunOperatorOnce", 1)
     try:
         if kept.is_repeatable():
             ready = <dict>workspace._ready
@@ -95,6 +96,38 @@ def RunOperatorOnce(operator: Any) -> bool:
     except MemoryError:
         pass        # it has run, and is kept only to run faster again
     return True
+
+
+def run_operator(
+    table: BlobTable, DefinitionCore definition not None, str caller, times: int = 1
+) -> Operator:
+    """Create an operator on the blobs of `table`, run it `times` times, and return it.
+
+    Raises EnforceNotMet, from the error that stopped it. If the first run fails, the blobs are
+    unchanged, and those created for its outputs are removed.
+    """
+    return _run_new(table, definition, caller, times)
+
+
+cdef OperatorCore _run_new(object table, DefinitionCore definition, str caller, object times):
+    cdef dict blobs = table._blobs
+    cdef OperatorCore operator
+    cdef list new = [name for name in definition.outputs if find_in(blobs, name) is None]
+    cdef object done = 0
+    if new:
+        new = missing_from(table, new)
+    try:
+        operator = <OperatorCore?>create_operator(definition, table, caller)
+        while done < times:
+            run(operator)
+            done += 1
+    except BaseException as cause:
+        if not done:
+            remove_unused(blobs, new)
+        if isinstance(cause, Exception):
+            raise failure(definition, cause, caller) from cause
+        raise
+    return operator
 
 
 cdef bint _run_again(DefinitionCore definition, OperatorCore operator, dict blobs) except -1:

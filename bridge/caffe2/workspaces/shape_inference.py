@@ -34,7 +34,7 @@ from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.meta_inference import infer_on_meta, total_elements
-from bridge.caffe2.workspaces.operator_runs import run_operator
+from bridge.caffe2.workspaces.run_once import run_operator
 from bridge.caffe2.workspaces.shape_rules import depends_on_values, infer_by_rule
 from bridge.caffe2.workspaces.workspace import Workspace
 

@@ -20,7 +20,7 @@ from bridge.caffe2.workspaces.named_blobs import (
     fetch_int8_named,
     fetch_named,
 )
-from bridge.caffe2.workspaces.operator_runs import run_operator
+from bridge.caffe2.workspaces.run_once import run_operator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
