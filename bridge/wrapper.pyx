@@ -44,7 +44,7 @@ from bridge.exchange.dlpack_capsule cimport dlpack_capsule
 from bridge.exchange.import_tensor cimport tristate
 from bridge.exchange.numpy cimport export_array
 from bridge.exchange.torch_api cimport torch_type
-from bridge.exchange.torch_export cimport export_torch
+from bridge.exchange.torch_export cimport export_torch, imported_tensor
 
 # It says what they are called, and loads none.
 import bridge.libraries  # no-cython-lint
@@ -161,7 +161,8 @@ cdef class Wrapper(Handle):
             return _watched(self, "to_torch", "torch.Tensor", Wrapper.to_torch,
                             {"copy": copy, "writable": writable})
         if copy is None and writable is False:
-            return export_torch(self.impl)
+            tensor = imported_tensor(self.impl)
+            return export_torch(self.impl) if tensor is None else tensor
         return export_torch(self.impl, tristate(copy), bool(writable))
 
     def numpy(self) -> np.ndarray[Any, Any]:

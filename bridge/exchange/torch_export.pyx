@@ -32,6 +32,7 @@ from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.torch_api cimport is_tensor, load_torch, torch_type
 from bridge.exchange.torch_storage cimport torch_owner
 from bridge.exchange.torch_views cimport (
+    is_same_by_torch,
     is_same_tensor,
     outgoing_alias,
     taken_by_torch,
@@ -48,14 +49,16 @@ cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False
     `copy` is False (BufferError); `writable` shares read-only memory all the same.
     """
     if copy is not True and has_origin(impl):
+        tensor = imported_tensor(impl)
+        if tensor is not None:
+            return tensor
         origin = origin_of(impl)
-        # (read last, since `_remember` writes it first)
-        if impl_flags(impl) & OWN_ORIGIN:
+        if impl_flags(impl) & OWN_ORIGIN:       # (read last, as in `imported_tensor`)
             if origin is not None and not storage_flags(impl) & READONLY \
                     and is_same_tensor(impl, origin):
                 storage_of(impl).check()
                 return outgoing_alias(impl, origin)
-        elif is_tensor(origin) and is_same_tensor(impl, origin):
+        elif is_tensor(origin) and is_same_by_torch(impl, origin):
             return origin
     return _new_tensor(impl, copy, writable, False)
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uint16_t, uint64_t
 
 from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10.type_meta cimport TypeMeta
-from bridge.exchange.torch_api cimport torch_type
 
 cdef enum:
     MOST_DIMS = 5           # whose sizes torch keeps in the TensorImpl
@@ -13,7 +12,7 @@ cdef enum:
 
 # Where torch has the fields of a tensor, in bytes; see torch_layout.pyx.
 cdef struct Places:
-    bint known                  # False: nothing is read
+    PyTypeObject* type          # torch.Tensor; NULL: nothing is read
     Py_ssize_t impl             # in the Python object: the address of its TensorImpl
     Py_ssize_t storage          # in that: the address of its StorageImpl,
     Py_ssize_t ndim
@@ -44,7 +43,7 @@ cdef inline bint _has_type(const char* now, TypeMeta dtype) noexcept:
 
 cdef inline bint reads_plain(object tensor) noexcept:
     """Return whether this is a plain torch.Tensor of the CPU; False: torch must be asked."""
-    return places.known and Py_TYPE(tensor) == torch_type() \
+    return Py_TYPE(tensor) == places.type \
         and <uint64_t>word_at(_impl_of(tensor) + places.keys) == places.plain
 
 
@@ -60,6 +59,8 @@ cdef inline bint reads_unchanged(TensorImpl impl, object tensor) noexcept:
     bit. False: torch must be asked.
     """
     cdef const char* now
+    cdef const int64_t* sizes
+    cdef const int64_t* strides
     cdef char* storage
     cdef int i, ndim = impl.ndim
     if not reads_plain(tensor) or ndim > MOST_DIMS:
@@ -68,12 +69,11 @@ cdef inline bint reads_unchanged(TensorImpl impl, object tensor) noexcept:
     storage = (<char**>(now + places.storage))[0]
     if word_at(now + places.ndim) != ndim or not _has_type(now, impl.c_dtype) or storage == NULL:
         return False
+    sizes, strides = impl.c_sizes, impl.c_sizes + ndim
     for i in range(ndim):
-        if word_at(now + places.sizes + 8 * i) != impl.c_sizes[i] or (
-                word_at(now + places.strides + 8 * i) != impl.c_strides()[i]
-                and impl.c_sizes[i] > 1):
+        if word_at(now + places.sizes + 8 * i) != sizes[i] or (
+                word_at(now + places.strides + 8 * i) != strides[i] and sizes[i] > 1):
             return False
     return impl.c_numel == 0 or \
         (<char**>(storage + places.data))[0] \
-        + word_at(now + places.offset) * impl.c_dtype.itemsize \
-        == impl.storage.data + impl.offset * impl.c_dtype.itemsize
+        + (word_at(now + places.offset) - impl.offset) * impl.c_dtype.itemsize == impl.storage.data

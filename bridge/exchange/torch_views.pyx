@@ -69,7 +69,7 @@ from bridge.exchange.torch_api cimport (
     without_modes,
 )
 from bridge.exchange.torch_description cimport described, has_lazy_bit
-from bridge.exchange.torch_layout cimport reads_offset, reads_unchanged
+from bridge.exchange.torch_layout cimport reads_offset
 from bridge.exchange.torch_storage cimport torch_owner
 
 from bridge.exchange.torch_devices import lacks_memory, require_torch_device
@@ -77,16 +77,11 @@ from bridge.exchange.torch_devices import lacks_memory, require_torch_device
 cdef TypeMeta _byte = as_type("uint8")
 
 
-cdef bint is_same_tensor(TensorImpl impl, object tensor) except -1:
-    """Return whether a torch.Tensor still has the sizes, the type and the memory of `impl`.
-
-    Its owner may have resized it, or given it other memory, another type or a lazy bit.
-    """
+cdef bint is_same_by_torch(TensorImpl impl, object tensor) except -1:
+    """Do as `is_same_tensor`, by torch's description of the tensor."""
     cdef object _kept
     cdef DLTensor now
     cdef int i
-    if reads_unchanged(impl, tensor):
-        return True
     impl = seen(impl)
     if Py_TYPE(tensor) != torch_type() and hasattr(tensor, "_is_read_only"):
         tensor = getattr(tensor, "_plain")      # see bridge.readonly_torch

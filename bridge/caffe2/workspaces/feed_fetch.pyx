@@ -16,7 +16,7 @@ from bridge.caffe2.blobs.put cimport put
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.caffe2.workspaces.current cimport Current, find_blob_in, workspace_of
 from bridge.exchange.numpy cimport copy_to_array
-from bridge.exchange.torch_export cimport export_torch
+from bridge.exchange.torch_export cimport export_torch, imported_tensor
 
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.names import name_of
@@ -149,6 +149,9 @@ def FetchTorch(name: Any) -> torch.Tensor:
         blob = find_named(workspace_of(_current), name, "FetchTorch")
     tensor = tensor_of(blob)
     if not unlikely(is_observed()) and tensor is not None:
+        found = imported_tensor(tensor.impl)
+        if found is not None:
+            return found
         try:
             return export_torch(tensor.impl)
         except Exception:       # its error names the blob
