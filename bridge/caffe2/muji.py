@@ -100,7 +100,7 @@ class _Sums:
         device = OnGPU(self.gpus[i])
         self.sums[i] = self.sums[i].Add(other, self.sums[i], device_option=device)
 
-    def copied(self, i: int, to: int) -> Any:
+    def copy_to(self, i: int, to: int) -> Any:
         """Return a copy of sum i on the GPU of another."""
         name = str(self.sums[i]) + "_copy"
         return self.sums[i].Copy([], name, device_option=OnGPU(self.gpus[to]))
@@ -145,7 +145,7 @@ def Allreduce4Group2(
     sums = _Sums(net, blobs, reduced_affix, gpu_indices)
     sums.add(0, 1)
     sums.add(2, 3)
-    return _four(sums, sums.copied(2, 0))
+    return _four(sums, sums.copy_to(2, 0))
 
 
 def Allreduce8(
@@ -157,7 +157,7 @@ def Allreduce8(
         sums.add(i, i + 1)
     for i in (0, 4):
         sums.add_sum(i, sums.sums[i + 2])
-    sums.add_sum(0, sums.copied(4, 0))
+    sums.add_sum(0, sums.copy_to(4, 0))
     for i, j in ((0, 4), (0, 2), (4, 6), (0, 1), (2, 3), (4, 5), (6, 7)):
         sums.send(i, j)
     return sums.sums

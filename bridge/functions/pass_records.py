@@ -40,7 +40,7 @@ class Records:
 
     def __init__(self) -> None:
         self._alive: WeakValueDictionary[int, _Token] = WeakValueDictionary()
-        self._kept: dict[int, Node] = {}
+        self._kept_nodes: dict[int, Node] = {}
         self._used: set[int] = set()
         self._lock = Lock()
 
@@ -59,9 +59,9 @@ class Records:
         """Return a token of which only the bytes will last. `state`: of random numbers."""
         number = next(_numbers)
         with self._lock:
-            self._kept[number] = node
-            if len(self._kept) > MOST:
-                del self._kept[next(iter(self._kept))]
+            self._kept_nodes[number] = node
+            if len(self._kept_nodes) > MOST:
+                del self._kept_nodes[next(iter(self._kept_nodes))]
         return numpy.frombuffer(number.to_bytes(_NUMBER, "little") + state, numpy.uint8)
 
     @staticmethod
@@ -73,7 +73,7 @@ class Records:
         """Drop the nodes that were used and are kept for their bytes' sake."""
         with self._lock:
             for number in self._used:
-                self._kept.pop(number, None)
+                self._kept_nodes.pop(number, None)
             self._used.clear()
 
     def find(self, token: Any) -> Node | None:
@@ -83,7 +83,7 @@ class Records:
         if alive is not None:
             return alive.node
         with self._lock:
-            node = self._kept.get(number)
+            node = self._kept_nodes.get(number)
             if node is not None:
                 self._used.add(number)
             return node

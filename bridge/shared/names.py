@@ -38,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
 
 # The folder of this process, for (its PID, its user); and the names that it has given.
 _folders: dict[tuple[int, int], str] = {}
-_given: set[Link] = set()
+_own_links: set[Link] = set()
 _ending_in: set[int] = set()  # PIDs that release their names at exit
 
 
@@ -55,7 +55,7 @@ class Link:
     def release(self) -> None:
         """Take the name back; a forked child leaves it to its parent."""
         pid, self.pid = self.pid, 0
-        _given.discard(self)
+        _own_links.discard(self)
         if pid == os.getpid():
             with suppress(OSError):  # removed by hand, or by whoever cleans the folder
                 if os.readlink(self.path) == self.text:
@@ -183,7 +183,7 @@ def claim(name: str, place: Place) -> Link:
         except FileNotFoundError:
             _make_folder()
     link = Link(path, text)
-    _given.add(link)
+    _own_links.add(link)
     _release_at_exit()
     return link
 
@@ -249,7 +249,7 @@ def _other_owner(name: str) -> int | None:
 
 
 def _release_all() -> None:
-    for link in list(_given):
+    for link in list(_own_links):
         link.release()
 
 

@@ -31,8 +31,6 @@ def add_to(commands: Any) -> None:
         "and of the Python array API standard, each case in a process of its own. Exit status 1 if "
         "a rule is broken.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "libraries", nargs="*", metavar="LIBRARY", help="only these (default: all installed)"

@@ -48,8 +48,6 @@ def add_to(commands: Any) -> None:
         description="Convert a checkpoint or a net. SOURCE is recognized by its content. What is "
         "at TARGET is replaced as a whole when all is done, or not at all.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "source",

@@ -31,8 +31,6 @@ def add_to(commands: Any) -> None:
         "each: whether memory is shared or copied, and how long it takes. Exit status 1 if a "
         "framework is broken or a conversion is wrong.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("frameworks", nargs="*", metavar="FRAMEWORK", help="only these")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -24,8 +24,6 @@ def add_to(commands: Any) -> None:
         help="draw a net as SVG",
         description="Draw the operators of a net, or of a predictor export, as an SVG picture.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("net", metavar="NET", help="a net (.pb, .pbtxt) or a predictor export")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the picture, .svg")

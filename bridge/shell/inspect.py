@@ -36,8 +36,6 @@ def add_to(commands: Any) -> None:
         "exports with their types, sizes and bytes. Files are recognized by their content; nothing "
         "in them is run.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a file, or a folder of LMDB")
     parser.add_argument("--json", action="store_true", help="print JSON, a list of all files")

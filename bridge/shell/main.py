@@ -23,7 +23,7 @@ from bridge.shell.usage_errors import UsageError, one_line
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 _EXAMPLES = """\
 examples:
@@ -42,7 +42,12 @@ examples:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser, also of each command, whose errors are one line."""
+
+    def __init__(self, **options: Any) -> None:
+        # examples keep their lines
+        form = argparse.RawDescriptionHelpFormatter
+        super().__init__(formatter_class=form, allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {' '.join(message.split())} (see {self.prog} --help)\n")
@@ -53,8 +58,6 @@ def _parser() -> argparse.ArgumentParser:
         prog="bridge",
         description="One tensor for all frameworks.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"bridge {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
@@ -66,8 +69,6 @@ def _parser() -> argparse.ArgumentParser:
         help="read, draw, convert and run what was made with Caffe2",
         description="Read, draw, convert and run what was made with Caffe2.",
         epilog=_CAFFE2_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     caffe2_commands = caffe2.add_subparsers(dest="caffe2_command", metavar="COMMAND", required=True)
     for module in (inspect, draw, convert, script):

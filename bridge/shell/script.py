@@ -26,8 +26,6 @@ def add_to(commands: Any) -> None:
         description="Run a script that imports caffe2, with the bridge in its place; the same as "
         "python -m bridge.caffe2. Arguments after the script are the script's own.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("--force", action="store_true", help="even if caffe2 was imported already")
     parser.add_argument("-m", metavar="MODULE", help="run a module")

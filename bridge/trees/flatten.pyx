@@ -32,7 +32,7 @@ cdef class _Listing(Visitor):
     cdef object scalar(self, object x):
         return self.leaf(x)
 
-    cdef object kept(self, object x):
+    cdef object kept_leaf(self, object x):
         return self.leaf(x)
 
 
@@ -51,7 +51,7 @@ cdef class _Replacing(Visitor):
     cdef object scalar(self, object x):
         return self.leaf(x)
 
-    cdef object kept(self, object x):
+    cdef object kept_leaf(self, object x):
         return self.leaf(x)
 
 

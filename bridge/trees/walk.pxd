@@ -25,7 +25,7 @@ cdef class Visitor:
 
     cdef object leaf(self, object x)
     cdef object scalar(self, object x)
-    cdef object kept(self, object x)
+    cdef object kept_leaf(self, object x)
     cdef object visit(self, object x)
     cdef object _leaf_once(self, object x)
     cdef object _other(self, object x, int kind)

@@ -84,7 +84,7 @@ cdef class Visitor:
         """Return the substitute for a number, a string, bytes, or None; called where it occurs."""
         return x
 
-    cdef object kept(self, object x):
+    cdef object kept_leaf(self, object x):
         """Return the substitute for another leaf that stays; called once for each object."""
         return x
 
@@ -114,7 +114,7 @@ cdef class Visitor:
         entry = self._find(<PyObject*>x)
         if entry != NULL:
             return <object>entry.value
-        value = self.kept(x)
+        value = self.kept_leaf(x)
         entry = self._put(x)
         Py_INCREF(value)
         entry.value = <PyObject*>value

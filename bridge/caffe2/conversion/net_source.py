@@ -82,7 +82,7 @@ class NetSource:
     ) -> None:
         self._path = path
         self._table = Workspace()
-        self._given = sizes
+        self._input_sizes = sizes
         self._hints: dict[str, Tensor] = {}
         self.outputs: list[str] | None = None
         kind = kind_of_file(path)
@@ -134,7 +134,7 @@ class NetSource:
         from bridge.caffe2.modules.net_module import module_on
 
         module = module_on(self.net, self._table, None, self.outputs)
-        unread = [name for name in self._given if name not in module.input_names]
+        unread = [name for name in self._input_sizes if name not in module.input_names]
         if unread:
             raise UnknownInputError(
                 f"The net does not read {listed(unread)}; its inputs are "
@@ -156,7 +156,9 @@ class NetSource:
                 "The init net sets every blob that the net reads. Say which of them are inputs.",
                 _CALLER,
             )
-        missing = [name for name in names if name not in self._given and name not in self._hints]
+        missing = [
+            name for name in names if name not in self._input_sizes and name not in self._hints
+        ]
         if missing:
             raise MissingSizesError(
                 f"The net does not say what sizes its inputs {listed(missing)} have, or they are "
@@ -165,8 +167,8 @@ class NetSource:
             )
         inputs = []
         for name in names:
-            if name in self._given:
-                sizes, text = self._given[name]
+            if name in self._input_sizes:
+                sizes, text = self._input_sizes[name]
                 dtype = getattr(torch, text, None)
                 if not isinstance(dtype, torch.dtype):
                     raise EnforceValueError(f"torch has no elements of {text!r}.", _CALLER)

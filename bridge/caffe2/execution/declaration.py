@@ -81,7 +81,7 @@ class Arguments:
         """Return whether there is an argument `name`."""
         return name in self._values
 
-    def held(self, name: str) -> dict[str, Any]:
+    def fields(self, name: str) -> dict[str, Any]:
         """Return the fields of the Argument message `name` that are set, by their names."""
         return self._values.get(name, {})
 

@@ -2,7 +2,7 @@
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.caffe2.execution.blob_tape cimport BlobTape
 from bridge.caffe2.execution.tape cimport Tape
-from bridge.caffe2.execution.taped_operator cimport BoundCore, Seen, TapedOperator
+from bridge.caffe2.execution.taped_operator cimport BoundCore, Signature, TapedOperator
 
 cdef class FunctionCore(TapedOperator):
     cdef BoundCore _bound       # None: not run yet
@@ -12,8 +12,8 @@ cdef class FunctionCore(TapedOperator):
     cdef int _prepare(self) except -1
     cdef object _compute(self, bint may_record)
     cdef bint _are_plain(self, list impls) noexcept
-    cdef BlobTape _blob_tape(self, Tape tape, Seen seen, list layouts)
-    cdef list _layouts(self, Seen seen, list impls)
+    cdef BlobTape _blob_tape(self, Tape tape, Signature signature, list layouts)
+    cdef list _layouts(self, Signature signature, list impls)
     cdef list _buffers(self, list layouts, list impls, list operands)
     cdef int _put(self, list results, list impls, list operands, list buffers) except -1
     cdef list _output_impls(self, list results)

@@ -44,10 +44,10 @@ from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.tape cimport Tape
 from bridge.caffe2.execution.taped_operator cimport (
     BoundCore,
-    Seen,
+    Signature,
     TapedOperator,
     all_fit,
-    seen_in,
+    signature_in,
 )
 from bridge.exchange.torch_settings cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor
@@ -111,7 +111,7 @@ cdef class FunctionCore(TapedOperator):
         cdef list impls, operands, results, layouts, buffers = None, outputs
         cdef dict arguments
         cdef BoundCore bound
-        cdef Seen seen
+        cdef Signature signature
         cdef Tape tape
         cdef BlobTape blob_tape
         if not self._is_prepared():
@@ -120,28 +120,28 @@ cdef class FunctionCore(TapedOperator):
         impls = self._input_impls()
         if impls is None:
             return self._compute_objects()
-        seen = bound.seen_of(impls)
-        layouts = self._layouts(seen, impls)
-        tape = seen.recorded() if seen is not None else None
+        signature = bound.signature_of(impls)
+        layouts = self._layouts(signature, impls)
+        tape = signature.recorded() if signature is not None else None
         if tape is not None and may_record and self._are_plain(impls):
-            blob_tape = self._blob_tape(tape, seen, layouts)
-            if blob_tape is not None and self.played(blob_tape):
-                self.keep(blob_tape)
+            blob_tape = self._blob_tape(tape, signature, layouts)
+            if blob_tape is not None and self.play(blob_tape):
+                self.set_tape(blob_tape)
                 return None
             may_record = False
         operands = [_own_operand(<TensorImpl>impl) for impl in impls]
         _separate(operands, self._inputs)
         if layouts is not None:
             buffers = self._buffers(layouts, impls, operands)
-        if seen is not None and not _have_layouts(operands, buffers, seen):
-            seen, buffers = None, None      # another thread changed a blob meanwhile
+        if signature is not None and not _have_layouts(operands, buffers, signature):
+            signature, buffers = None, None      # another thread changed a blob meanwhile
         arguments = self._arguments
         if buffers is not None:
             arguments = dict(arguments)
             arguments[bound.out_name] = \
                 buffers[0] if len(buffers) == 1 else tuple(buffers)
         calls = None
-        if may_record and seen is not None and bound.is_recorded and self._are_plain(impls):
+        if may_record and signature is not None and bound.is_recorded and self._are_plain(impls):
             from bridge.caffe2.execution.recorder import record
 
             returned, calls = record(bound.function, operands, arguments)
@@ -151,17 +151,18 @@ cdef class FunctionCore(TapedOperator):
         self._put(results, impls, operands, buffers)
         try:
             outputs = self._output_impls(results)
-            if seen is None:
-                seen = seen_in(impls, outputs) if outputs is not None else None
-                if seen is not None and bound.in_place and not _have_layouts(operands, None, seen):
-                    seen = None     # an output in place gave its input other sizes
-                if seen is not None:
-                    bound.remember(seen)
+            if signature is None:
+                signature = signature_in(impls, outputs) if outputs is not None else None
+                if signature is not None and bound.in_place \
+                        and not _have_layouts(operands, None, signature):
+                    signature = None     # an output in place gave its input other sizes
+                if signature is not None:
+                    bound.remember(signature)
             elif calls is not None and outputs is not None:
                 from bridge.caffe2.execution.recorder import compile_calls
 
                 tape = compile_calls(calls, operands, buffers or [], results, bound.in_place)
-                seen.record(tape)
+                signature.record(tape)
                 if tape is None:
                     bound.is_recorded = False
         except MemoryError:
@@ -177,7 +178,7 @@ cdef class FunctionCore(TapedOperator):
                 return False
         return True
 
-    cdef BlobTape _blob_tape(self, Tape tape, Seen seen, list layouts):
+    cdef BlobTape _blob_tape(self, Tape tape, Signature signature, list layouts):
         """Return a tape bound to the blobs, whose buffers it allocates; None: it cannot be.
 
         layouts: of the buffers; None: it has no buffers.
@@ -190,13 +191,13 @@ cdef class FunctionCore(TapedOperator):
             if tensors[-1] is None:     # another thread has reset it
                 return None
         if layouts is None:
-            return bound_tape(tape, tensors, seen.inputs, len(tensors))
+            return bound_tape(tape, tensors, signature.inputs, len(tensors))
         for o in range(len(self._outputs)):
             layout = <Layout>layouts[o]
             tensors.append(None if layout is None else output_sized(
                 self, self.output_blob(o, "Operator.Output"), layout.sizes, layout.ndim,
                 layout.dtype))
-        return bound_tape(tape, tensors, seen.inputs + layouts, len(self._inputs))
+        return bound_tape(tape, tensors, signature.inputs + layouts, len(self._inputs))
 
     cdef OperatorCore another(self):
         cdef FunctionCore made
@@ -257,7 +258,7 @@ cdef class FunctionCore(TapedOperator):
             impls.append(impl)
         return None if has_objects else impls
 
-    cdef list _layouts(self, Seen seen, list impls):
+    cdef list _layouts(self, Signature signature, list impls):
         """Return the types and sizes of the buffers, None for an output without; None: no buffers.
         """
         cdef BoundCore bound = self._bound
@@ -265,10 +266,10 @@ cdef class FunctionCore(TapedOperator):
         cdef Layout layout
         if bound.out_name is None:
             return None
-        if seen is not None and len(seen.outputs) == len(self._outputs) and (
+        if signature is not None and len(signature.outputs) == len(self._outputs) and (
                 not bound.reads_values or bound.forced is None
-                and all_fit(seen.outputs, self._output_impls(seen.outputs))):
-            return seen.outputs
+                and all_fit(signature.outputs, self._output_impls(signature.outputs))):
+            return signature.outputs
         if bound.forced is None:
             return None
         layouts = [None] * len(self._outputs)
@@ -435,15 +436,15 @@ cdef bint _is_among(object tensor, list operands) noexcept:
     return False
 
 
-cdef bint _have_layouts(list operands, list buffers, Seen seen) except -1:
-    """Return whether torch tensors are row-major and have the types and sizes in `seen`."""
+cdef bint _have_layouts(list operands, list buffers, Signature signature) except -1:
+    """Return whether torch tensors are row-major and have the types and sizes in `signature`."""
     cdef Py_ssize_t i
     for i in range(len(operands)):
-        if not has_layout(operands[i], <Layout>seen.inputs[i]):
+        if not has_layout(operands[i], <Layout>signature.inputs[i]):
             return False
     if buffers is not None:
         for i in range(len(buffers)):
-            if buffers[i] is not None and not has_layout(buffers[i], <Layout>seen.outputs[i]):
+            if buffers[i] is not None and not has_layout(buffers[i], <Layout>signature.outputs[i]):
                 return False
     return True
 

@@ -38,7 +38,7 @@ class Step:
     class that computes the same as a function has it as its attribute `as_function`; the function
     does not make blobs share memory.
     `reason`: why torch cannot trace it, or None. `inputs`, `outputs`: also of the nets that the
-    operator runs. `kept`: outputs that keep a former value if such a net does not write them, or
+    operator runs. `retained`: outputs that keep their value if such a net does not write them, or
     that an operator reads itself, as Accumulate does (the attribute `reads_outputs` of its class).
     """
 
@@ -48,11 +48,11 @@ class Step:
         "definition",
         "function",
         "inputs",
-        "kept",
         "outputs",
         "position",
         "reads_outputs",
         "reason",
+        "retained",
     )
 
     def __init__(self, definition: Definition, position: int, caller: str) -> None:
@@ -65,10 +65,10 @@ class Step:
         self.inputs = (*definition.inputs, *more)
         more = dict.fromkeys(name for name in writes if name not in definition.outputs)
         self.outputs = (*definition.outputs, *more)
-        self.kept = frozenset(writes)
+        self.retained = frozenset(writes)
         self.reads_outputs = getattr(cls, "reads_outputs", False)
         if self.reads_outputs:
-            self.kept = frozenset(self.outputs)
+            self.retained = frozenset(self.outputs)
         self.function = None
         self.declaration = None
         self.arguments: dict[str, Any] = {}
@@ -142,7 +142,7 @@ class Step:
         Raises EnforceNotMet: the operator failed.
         """
         table = BlobTable()
-        for name in {*self.inputs, *self.kept.intersection(values)}:
+        for name in {*self.inputs, *self.retained.intersection(values)}:
             value = values[name]
             if name in self.outputs and hasattr(value, "clone"):
                 value = value.clone()
@@ -155,7 +155,7 @@ class Step:
             blob = table._blobs.get(name)
             # A branch that was not taken writes nothing.
             is_empty = blob is None or (blob._tensor is None and blob._object is None)
-            if name not in self.kept or not is_empty:
+            if name not in self.retained or not is_empty:
                 values[name] = _value_of(table._blobs[name])
 
     def failure(self, cause: Exception) -> EnforceNotMet:
@@ -305,7 +305,7 @@ class NetFunction:
             if step.is_pure and wanted.isdisjoint(step.outputs):
                 continue
             kept.append(step)
-            wanted.difference_update(set(step.outputs) - step.kept)
+            wanted.difference_update(set(step.outputs) - step.retained)
             wanted.update(step.inputs)
         return kept[::-1]
 
@@ -363,7 +363,7 @@ def parts_of(steps: Sequence[Step], kind: Callable[[Step], Any]) -> list[range]:
 def needed_after(steps: Sequence[Step], part: range, outputs: Iterable[str]) -> list[str]:
     """Return the names that a part writes, and that `outputs` have or later steps read."""
     later = steps[part.stop :]
-    wanted = {*outputs, *names_of(later)[0]}.union(*(step.kept for step in later))
+    wanted = {*outputs, *names_of(later)[0]}.union(*(step.retained for step in later))
     return [name for name in names_of(steps[part.start : part.stop])[1] if name in wanted]
 
 
@@ -379,6 +379,6 @@ def last_uses(steps: Sequence[Step], kept: Collection[str]) -> list[tuple[str, .
         seen.difference_update(
             name
             for name in step.outputs
-            if name not in step.inputs and name not in step.kept and name not in kept
+            if name not in step.inputs and name not in step.retained and name not in kept
         )
     return found[::-1]

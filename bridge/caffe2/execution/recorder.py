@@ -84,7 +84,7 @@ def _recorder() -> type:
 
 
 @functools.cache
-def _known() -> tuple[frozenset[Any], frozenset[Any], frozenset[Any]]:
+def _classified_functions() -> tuple[frozenset[Any], frozenset[Any], frozenset[Any]]:
     """Return the functions that read metadata, return views, and have sizes by values."""
     import torch
 
@@ -172,7 +172,7 @@ class _Compiler:
     ) -> Tape | None:
         import torch
 
-        metadata, views, by_values = _known()
+        metadata, views, by_values = _classified_functions()
         compiled: list[list[Any]] = []
         uses: list[set[int]] = []
         for function, args, kwargs, result in calls:

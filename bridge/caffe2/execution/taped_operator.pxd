@@ -5,7 +5,7 @@ from bridge.caffe2.execution.operator_core cimport OperatorCore
 from bridge.caffe2.execution.tape cimport Tape
 
 # The types and sizes of the inputs and outputs of a run of a definition.
-cdef class Seen:
+cdef class Signature:
     cdef list inputs            # of Layout
     # Of Layout; None: not written. Empty: outputs cannot be requested before a run.
     cdef list outputs
@@ -15,7 +15,7 @@ cdef class Seen:
     cdef int record(self, Tape tape) except -1
 
 cdef bint all_fit(list layouts, list impls)
-cdef Seen seen_in(list inputs, list outputs)
+cdef Signature signature_in(list inputs, list outputs)
 
 # The fields of a Bound that a run needs; the base of it.
 cdef class BoundCore:
@@ -33,19 +33,19 @@ cdef class BoundCore:
     cdef public bint reads_values
     cdef public bint has_strings    # whether inputs or outputs are `Strings`
     cdef public bint is_filled      # whether `wants` has values of the operator
-    cdef list seen              # of Seen, the latest first
+    cdef list signatures            # the latest first
 
-    cdef Seen seen_of(self, list impls)
-    cdef int remember(self, Seen seen) except -1
+    cdef Signature signature_of(self, list impls)
+    cdef int remember(self, Signature signature) except -1
     cdef bint has_tape(self) except -1
 
 # An operator that may have a tape.
 cdef class TapedOperator(OperatorCore):
     cdef BlobTape _tape         # None: not recorded
 
-    cdef int keep(self, BlobTape tape) except -1
-    cdef bint played(self, BlobTape tape) except -1
-    cdef bint bound(self, BlobTape tape) except -1
+    cdef int set_tape(self, BlobTape tape) except -1
+    cdef bint play(self, BlobTape tape) except -1
+    cdef bint bind_to_blobs(self, BlobTape tape) except -1
     cdef bint _writes_inputs(self, BlobTape tape) except -1
     cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1
     cdef int _put_results(self, BlobTape tape) except -1

@@ -8,7 +8,7 @@ from typing_extensions import disjoint_base
 from bridge.caffe2.execution.operator_core import OperatorCore
 
 @disjoint_base
-class Seen: ...
+class Signature: ...
 
 @disjoint_base
 class BoundCore:

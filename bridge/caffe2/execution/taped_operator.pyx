@@ -27,7 +27,7 @@ from bridge.exchange.torch_import cimport import_torch
 
 from bridge.caffe2.execution.tape import MOST_SIZES as _MOST_SIZES
 
-cdef class Seen:
+cdef class Signature:
     """The types and sizes of the inputs and outputs of a run, and its tape."""
 
     @cython.critical_section
@@ -54,13 +54,13 @@ cdef bint all_fit(list layouts, list impls):
     return True
 
 
-cdef Seen seen_in(list inputs, list outputs):
+cdef Signature signature_in(list inputs, list outputs):
     """Return the layouts of TensorImpls, None for None; None if they cannot be remembered."""
-    cdef Seen seen = Seen.__new__(Seen)
+    cdef Signature signature = Signature.__new__(Signature)
     cdef TensorImpl impl
     cdef Layout layout
-    seen.inputs, seen.outputs = [], []
-    for impls, layouts in ((inputs, seen.inputs), (outputs, seen.outputs)):
+    signature.inputs, signature.outputs = [], []
+    for impls, layouts in ((inputs, signature.inputs), (outputs, signature.outputs)):
         for impl in impls:
             if impl is None:
                 layouts.append(None)
@@ -69,7 +69,7 @@ cdef Seen seen_in(list inputs, list outputs):
             if not layout.set(impl):
                 return None
             layouts.append(layout)
-    return seen
+    return signature
 
 
 cdef class BoundCore:
@@ -78,32 +78,32 @@ cdef class BoundCore:
     # pyi: forced: dict[int, int] | None
     # pyi: across: frozenset[int]
     def __cinit__(self):
-        self.seen = []
+        self.signatures = []
 
     @cython.critical_section
-    cdef Seen seen_of(self, list impls):
-        """Return the Seen of inputs with these types and sizes, and move it first; None: none."""
-        cdef Seen seen
+    cdef Signature signature_of(self, list impls):
+        """Return the Signature of inputs of these types and sizes, which moves first, or None."""
+        cdef Signature signature
         cdef Py_ssize_t i
-        for i in range(len(self.seen)):
-            seen = self.seen[i]
-            if all_fit(seen.inputs, impls):
+        for i in range(len(self.signatures)):
+            signature = self.signatures[i]
+            if all_fit(signature.inputs, impls):
                 if i:
-                    self.seen.insert(0, self.seen.pop(i))
-                return seen
+                    self.signatures.insert(0, self.signatures.pop(i))
+                return signature
         return None
 
     @cython.critical_section
-    cdef int remember(self, Seen seen) except -1:
+    cdef int remember(self, Signature signature) except -1:
         """Add the types and sizes of a run; `MOST_SIZES` at most are kept."""
-        self.seen.insert(0, seen)
-        del self.seen[_MOST_SIZES:]
+        self.signatures.insert(0, signature)
+        del self.signatures[_MOST_SIZES:]
         return 0
 
     @cython.critical_section
     cdef bint has_tape(self) except -1:
         """Return whether the latest run had a tape."""
-        return len(self.seen) and (<Seen>self.seen[0]).recorded() is not None
+        return len(self.signatures) and (<Signature>self.signatures[0]).recorded() is not None
 
 
 cdef class TapedOperator(OperatorCore):
@@ -112,12 +112,12 @@ cdef class TapedOperator(OperatorCore):
     cdef bint repeat(self) except -1:
         """Play the tape if it fits the blobs; return whether it did."""
         cdef BlobTape tape
-        lock_object(self)       # against `keep` in another thread
+        lock_object(self)       # against `set_tape` in another thread
         tape = self._tape
         unlock_object()
-        return tape is not None and self.bound(tape) and self.played(tape)
+        return tape is not None and self.bind_to_blobs(tape) and self.play(tape)
 
-    cdef int keep(self, BlobTape tape) except -1:
+    cdef int set_tape(self, BlobTape tape) except -1:
         """Set the tape that repeats the operator; None: the function does."""
         lock_object(self)
         _before = self._tape    # released on return
@@ -125,7 +125,7 @@ cdef class TapedOperator(OperatorCore):
         unlock_object()
         return 0
 
-    cdef bint played(self, BlobTape tape) except -1:
+    cdef bint play(self, BlobTape tape) except -1:
         """Play a tape that is bound to the blobs, and put its results there.
 
         Return False if it fails: the function, called then, raises an error of its own.
@@ -147,7 +147,7 @@ cdef class TapedOperator(OperatorCore):
         return any([one is not None and (<Operand>one).storage in inputs
                     for one in tape.operands[n:]])
 
-    cdef bint bound(self, BlobTape tape) except -1:
+    cdef bint bind_to_blobs(self, BlobTape tape) except -1:
         """Bind a tape to the blobs as they are now; return whether that is possible."""
         cdef Operand operand
         cdef Tensor tensor
@@ -166,7 +166,7 @@ cdef class TapedOperator(OperatorCore):
                 value = operand.rebind(tensor.impl)
             if value is None:
                 if not is_bound:
-                    self.keep(None)     # it is bound in part
+                    self.set_tape(None)     # it is bound in part
                 return False
             tape.values[i] = value
             is_bound = False

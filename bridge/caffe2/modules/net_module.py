@@ -20,6 +20,7 @@ import inspect
 import keyword
 import re
 from collections.abc import Iterable
+from types import FunctionType
 
 import torch
 
@@ -261,9 +262,6 @@ class NetModule(torch.nn.Module):
         operator does not take (any floating-point type will do for another; both are TypeErrors
         as well), or an operator that failed.
         """
-        return self._forward(inputs, inputs_by_name)
-
-    def _forward(self, inputs: tuple[Any, ...], inputs_by_name: dict[str, Any]) -> Any:
         if not inputs_by_name and len(inputs) == len(self.input_names):
             given = [x if isinstance(x, torch.Tensor) else _as_value(x) for x in inputs]
         else:
@@ -387,15 +385,11 @@ class NetModule(torch.nn.Module):
 def _class_for(names: tuple[str, ...]) -> type[NetModule]:
     """Return a new class whose ``forward`` has parameters for these inputs in its signature.
 
-    torch.export names inputs and their dynamic sizes by it. Its code is an object of its own:
-    torch.compile limits how many versions of one code object there are, and modules of other nets
-    are other versions.
+    torch.export names inputs and their dynamic sizes by it. Its code is a copy: torch.compile
+    limits how many versions of one code object there are, and modules of other nets are other
+    versions.
     """
-
-    def forward(self: NetModule, *inputs: Any, **inputs_by_name: Any) -> Any:
-        return self._forward(inputs, inputs_by_name)
-
-    forward.__code__ = forward.__code__.replace()
+    forward = FunctionType(NetModule.forward.__code__.replace(), globals(), "forward")
     kinds = inspect.Parameter
     parameters = [kinds("self", kinds.POSITIONAL_OR_KEYWORD)]
     for name in names:
@@ -404,7 +398,6 @@ def _class_for(names: tuple[str, ...]) -> type[NetModule]:
             text += "_"
         parameters.append(kinds(text, kinds.POSITIONAL_OR_KEYWORD))
     forward.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    forward.__doc__ = NetModule.forward.__doc__
     return type("NetModule", (NetModule,), {"forward": forward, "__module__": __name__})
 
 

@@ -11,7 +11,12 @@ from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
-from bridge.caffe2.optimizer.optimizer_base import FP16_ENGINES, Optimizer, kept, row_count_fill
+from bridge.caffe2.optimizer.optimizer_base import (
+    FP16_ENGINES,
+    Optimizer,
+    row_count_fill,
+    state_blob,
+)
 from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes
 
 TYPE_CHECKING = False
@@ -149,7 +154,7 @@ class AdagradOptimizer(Optimizer):
             name = BlobReference(f"{info.blob}_avg_squared_sum")
             return init_net.ConstantFill(inputs, name, **shape, value=0.0)
         if self.engine not in FP16_ENGINES:
-            return kept(init_net, info, "squared_sum")
+            return state_blob(init_net, info, "squared_sum")
         self._require(
             self.weight_decay == 0, f"weight decay is not tested for engine: {self.engine}"
         )

@@ -10,7 +10,7 @@ from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
-from bridge.caffe2.optimizer.optimizer_base import Optimizer, kept
+from bridge.caffe2.optimizer.optimizer_base import Optimizer, state_blob
 from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes
 
 TYPE_CHECKING = False
@@ -76,12 +76,12 @@ class AdamOptimizer(Optimizer):
         rate, iteration = self.build_lr(
             net, param_init_net, self.alpha, policy=self.policy, **self.init_kwargs
         )
-        states = [kept(param_init_net, param_info, "first_moment")]
+        states = [state_blob(param_init_net, param_info, "first_moment")]
         if self.rowWise:
             rows = self._row_count(param_init_net, blob)
-            states.append(kept(param_init_net, param_info, "avg_second_moment", shape=[rows]))
+            states.append(state_blob(param_init_net, param_info, "avg_second_moment", shape=[rows]))
         else:
-            states.append(kept(param_init_net, param_info, "second_moment"))
+            states.append(state_blob(param_init_net, param_info, "second_moment"))
         self._aux_params.shared.append(iteration)
         self._aux_params.local.extend(states)
         updated = [blob, *states]

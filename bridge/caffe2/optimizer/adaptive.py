@@ -10,7 +10,7 @@ from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.modeling.iteration import BuildUniqueMutexIter
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
-from bridge.caffe2.optimizer.optimizer_base import Optimizer, kept
+from bridge.caffe2.optimizer.optimizer_base import Optimizer, state_blob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class AdadeltaOptimizer(Optimizer):
             net, param_init_net, self.alpha, policy=self.policy, **self.init_kwargs
         )
         states = [
-            kept(param_init_net, param_info, suffix)
+            state_blob(param_init_net, param_info, suffix)
             for suffix in ("squared_moment", "squared_moment_update")
         ]
         self._aux_params.local.extend(states)
@@ -103,7 +103,7 @@ class WngradOptimizer(Optimizer):
             net, param_init_net, self.alpha, policy=self.policy, **self.init_kwargs
         )
         blob, grad = param_info.blob, param_info.grad
-        moment = kept(param_init_net, param_info, "moment", shape=[1], value=self.moment_init)
+        moment = state_blob(param_init_net, param_info, "moment", shape=[1], value=self.moment_init)
         self._aux_params.local.append(moment)
         arguments = {"epsilon": self.epsilon, "engine": self.engine}
         if isinstance(grad, GradientSlice):
@@ -154,8 +154,8 @@ class StormOptimizer(Optimizer):
         rate, _ = self.build_lr(
             net, param_init_net, self.lr, policy=self.policy, **self.init_kwargs
         )
-        moment = kept(param_init_net, param_info, "moment")
-        squares = kept(
+        moment = state_blob(param_init_net, param_info, "moment")
+        squares = state_blob(
             param_init_net, param_info, "grad_sq_sum", shape=[1], value=self.grad_sq_init
         )
         self._aux_params.local.extend([moment, squares])
@@ -211,7 +211,7 @@ class YellowFinOptimizer(Optimizer):
         self._refuse_sparse(param_info, "YellowFin does not support sparse gradients")
 
         def state(suffix: str, **fill: Any) -> Any:
-            return kept(param_init_net, param_info, suffix, **fill)
+            return state_blob(param_init_net, param_info, suffix, **fill)
 
         moment = state("moment")
         window = state("curv_win", shape=[self.curv_win_width])

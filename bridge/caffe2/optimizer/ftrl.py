@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
-from bridge.caffe2.optimizer.optimizer_base import Optimizer, kept
+from bridge.caffe2.optimizer.optimizer_base import Optimizer, state_blob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class FtrlOptimizer(Optimizer):
     def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
         if self.alpha <= 0:
             return
-        state = kept(param_init_net, param_info, self._state, extra_shape=[2])
+        state = state_blob(param_init_net, param_info, self._state, extra_shape=[2])
         self._aux_params.local.append(state)
         arguments = {
             "engine": self.engine,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
-from bridge.caffe2.optimizer.optimizer_base import Optimizer, constant, kept
+from bridge.caffe2.optimizer.optimizer_base import Optimizer, constant, state_blob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class SgdOptimizer(Optimizer):
             else:
                 net.WeightedSum([blob, one, grad, rate], blob)
             return
-        momentum = kept(param_init_net, param_info, "momentum")
+        momentum = state_blob(param_init_net, param_info, "momentum")
         self._aux_params.local.append(momentum)
         arguments = {"momentum": self.momentum, "nesterov": self.nesterov}
         if is_sparse:

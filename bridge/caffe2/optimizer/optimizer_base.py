@@ -229,8 +229,8 @@ def constant(init_net: Any, name: str, value: float) -> Any:
     return init_net.ConstantFill([], full, shape=[1], value=value)
 
 
-def kept(init_net: Any, info: ParameterInfo, suffix: str, **fill: Any) -> Any:
-    """Add a blob that is kept for a parameter, by default zeros of its shape.
+def state_blob(init_net: Any, info: ParameterInfo, suffix: str, **fill: Any) -> Any:
+    """Add a blob of the optimizer's state for a parameter, by default zeros of its shape.
 
     fill: arguments of ConstantFill. With `shape`, the shape of the parameter does not matter.
     Return a reference to the blob.

@@ -47,9 +47,9 @@ class List(Field):
     def __init__(self, values: Any, lengths_blob: Any = None) -> None:
         self.lengths = _scalar(lengths_blob, np.int32, "lengths_blob")
         self._items = normalized(values)
-        super().__init__([child for _, child in self._named()])
+        super().__init__([child for _, child in self._named_fields()])
 
-    def _named(self) -> list[tuple[str, Field]]:
+    def _named_fields(self) -> list[tuple[str, Field]]:
         return [("lengths", self.lengths), ("values", self._items)]
 
     def clone(self, keep_blobs: bool = True) -> List:
@@ -60,7 +60,7 @@ class List(Field):
     def _lines(self) -> list[str]:
         shown = [
             line
-            for name, child in self._named()
+            for name, child in self._named_fields()
             for line in _indented("_items" if name == "values" else name, child)
         ]
         return [f"{self._kind}(", *shown, ")"]
@@ -82,7 +82,7 @@ class List(Field):
     def __getitem__(self, item: str) -> Any:
         """Return a field by its name, nested ones too: ``record["values:a"]``."""
         first, _, rest = item.partition(FIELD_SEPARATOR)
-        found = dict(self._named()).get(first)
+        found = dict(self._named_fields()).get(first)
         if found is not None and not rest:
             return found
         if found is None or first != "values":
@@ -99,8 +99,8 @@ class ListWithEvicted(List):
         self._evicted_values = _scalar(evicted_values, np.int64, "evicted_values")
         super().__init__(values, lengths_blob)
 
-    def _named(self) -> list[tuple[str, Field]]:
-        return [*super()._named(), ("_evicted_values", self._evicted_values)]
+    def _named_fields(self) -> list[tuple[str, Field]]:
+        return [*super()._named_fields(), ("_evicted_values", self._evicted_values)]
 
     def clone(self, keep_blobs: bool = True) -> ListWithEvicted:
         """Return a copy, without the values unless `keep_blobs`."""
@@ -157,7 +157,7 @@ class Struct(Field):
         self.fields = found
         super().__init__(found.values())
 
-    def _named(self) -> list[tuple[str, Field]]:
+    def _named_fields(self) -> list[tuple[str, Field]]:
         return list(self.fields.items())
 
     def get_children(self) -> list[tuple[str, Any]]:

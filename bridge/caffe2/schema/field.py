@@ -76,19 +76,19 @@ class Field:
             self._field_offsets.append(self._field_offsets[-1] + len(child.all_scalars()))
             child._set_parent(self, i)
 
-    def _named(self) -> list[tuple[str, Field]]:
+    def _named_fields(self) -> list[tuple[str, Field]]:
         """Return the children with their names."""
         raise NotImplementedError("Field is abstract; Scalar, List and Struct have children.")
 
     def all_scalars(self) -> list[Scalar]:
         """Return the leaves, in the order of `field_names`."""
-        return [leaf for _, child in self._named() for leaf in child.all_scalars()]
+        return [leaf for _, child in self._named_fields() for leaf in child.all_scalars()]
 
     def field_names(self) -> list[str]:
         """Return the names of the leaves, with ``:`` between the names of nested fields."""
         return [
             f"{name}{FIELD_SEPARATOR}{inner}" if name and inner else name or inner
-            for name, child in self._named()
+            for name, child in self._named_fields()
             for inner in child.field_names()
         ]
 
@@ -173,7 +173,7 @@ class Scalar(Field):
         self.set(dtype, blob, metadata, unsafe=True)
         super().__init__([])
 
-    def _named(self) -> list[tuple[str, Field]]:
+    def _named_fields(self) -> list[tuple[str, Field]]:
         return []
 
     def all_scalars(self) -> list[Scalar]:

@@ -86,16 +86,16 @@ def create_net(table: BlobTable, message: Any, overwrite: bool, caller: str) -> 
             condition="net.has_name()",
         )
     if name in table._nets and not overwrite:
-        raise _known(name, caller)
+        raise _name_is_taken(name, caller)
     net = RunnableNet(message, table, caller)
     if overwrite:
         table._nets[name] = net
     elif table._nets.setdefault(name, net) is not net:
-        raise _known(name, caller)  # another thread has created it meanwhile
+        raise _name_is_taken(name, caller)  # another thread has created it meanwhile
     return net
 
 
-def _known(name: str, caller: str) -> EnforceValueError:
+def _name_is_taken(name: str, caller: str) -> EnforceValueError:
     return EnforceValueError(
         f"There is already a net {name!r}; overwrite=True replaces it.",
         caller,

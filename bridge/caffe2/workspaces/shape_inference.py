@@ -91,7 +91,9 @@ def InferShapesAndTypes(
             raise
         raise wrap_error("InferShapesAndTypes takes a list of nets", _CALLER, cause) from cause
     there = _of_workspace() if blob_dimensions is None else {}
-    known = dict(there) if blob_dimensions is None else _given(blob_dimensions, blob_types or {})
+    known = (
+        dict(there) if blob_dimensions is None else _known_from(blob_dimensions, blob_types or {})
+    )
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -118,7 +120,7 @@ def _of_workspace() -> dict[str, Known]:
     return known
 
 
-def _given(dimensions: dict[str, list[int]], types: dict[str, int]) -> dict[str, Known]:
+def _known_from(dimensions: dict[str, list[int]], types: dict[str, int]) -> dict[str, Known]:
     for given in (dimensions, types):
         if not isinstance(given, dict):
             raise EnforceTypeError(

@@ -95,7 +95,7 @@ def _recorded(inside: Any, start: Any, inputs: list[Any]) -> list[Any]:
         node, results, has_gradient = start()
 
         def gradient(*upstream: Any) -> Any:
-            given = _given(upstream, has_gradient)
+            given = _upstream_of(upstream, has_gradient)
             if _is_watched([*inputs, *(x for x in given if x is not None)]):
                 found = _recorded_gradients(inside, node, list(inputs), given)
             else:
@@ -110,7 +110,7 @@ def _recorded(inside: Any, start: Any, inputs: list[Any]) -> list[Any]:
     return list(found) if isinstance(found, (tuple, list)) else [found]
 
 
-def _given(upstream: Any, has_gradient: list[bool]) -> list[Any]:
+def _upstream_of(upstream: Any, has_gradient: list[bool]) -> list[Any]:
     """Return the cotangents of results with a gradient. Raises BufferError: one is complex."""
     given = []
     for x, has in zip(upstream, has_gradient, strict=True):

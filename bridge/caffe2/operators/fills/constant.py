@@ -42,7 +42,7 @@ class FillValue:
 
         Raises EnforceNotMet: it is out of range, or of another type (also a TypeError).
         """
-        given = arguments.held("value")
+        given = arguments.fields("value")
         if arguments.has("dtype"):
             dtype = type_of_argument(arguments.single("dtype", 1), "dtype")
         elif "i" in given:

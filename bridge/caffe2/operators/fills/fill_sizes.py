@@ -59,7 +59,7 @@ class FillSizes:
         else:
             require(not extra, "extra_shape is given with an input only", extra)
             require(not by_elements, "input_as_shape is given with an input only")
-            number = "i" in arguments.held("shape")
+            number = "i" in arguments.fields("shape")
             require(bool(shape) or not number, "shape is a list, as in shape=[2, 3]")
         return cls(shape, extra, by_elements)
 

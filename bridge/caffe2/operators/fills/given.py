@@ -63,7 +63,7 @@ class GivenValues:
             dtype = type_of_argument(arguments.single("dtype"), "dtype")
         require(dtype in _GIVEN, "elements of this type are supported", dtype.name)
         # Many numbers are held in an array.
-        held = arguments.held("values").values()
+        held = arguments.fields("values").values()
         values: Any = next((one for one in held if isinstance(one, array)), None)
         if values is None:
             values = arguments.repeated("values")

@@ -198,7 +198,7 @@ class UniqueRange:
         dtype = type_of_argument(arguments.single("dtype", 2), "dtype")
         require(dtype in INTS, "dtype is int32 or int64", dtype.name)
         for name in ("min", "max"):
-            require("i" in arguments.held(name), f"the argument {name} is given")
+            require("i" in arguments.fields(name), f"the argument {name} is given")
         low, high = arguments.single("min", 0), arguments.single("max", 0)
         require(low < high, "max is greater than min", low, high)
         return cls(low, high, dtype)
