@@ -59,6 +59,7 @@ cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False
                 storage_of(impl).check()
                 return outgoing_alias(impl, origin)
         elif is_tensor(origin) and is_same_by_torch(impl, origin):
+            storage_of(impl).check()    # its storage may have been resized
             return origin
     return _new_tensor(impl, copy, writable, False)
 

@@ -3,6 +3,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uint16_t, uint64_t
 
 from bridge.c10.python_api cimport Py_TYPE
+from bridge.c10.storage cimport Storage, begin_of, nbytes_of
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10.type_meta cimport TypeMeta
 
@@ -21,7 +22,8 @@ cdef struct Places:
     Py_ssize_t offset           # in elements
     Py_ssize_t dtype            # a number of torch's
     Py_ssize_t keys             # its dispatch keys
-    Py_ssize_t data             # in the StorageImpl: the address of the memory
+    Py_ssize_t data             # in the StorageImpl: the address of the memory,
+    Py_ssize_t nbytes           # and its size
     uint64_t plain              # the dispatch keys of a plain tensor of the CPU
     PyObject* types[TYPES]      # the TypeMeta of a number of torch's; they live for ever
 
@@ -54,9 +56,25 @@ cdef inline int64_t reads_offset(object tensor, TypeMeta dtype) noexcept:
     return word_at(_impl_of(tensor) + places.offset)
 
 
+cdef inline bint _contains(const char* torch_storage, Storage storage) noexcept:
+    return torch_storage != NULL \
+        and begin_of(storage) >= <char*>word_at(torch_storage + places.data) \
+        and begin_of(storage) + nbytes_of(storage) \
+        <= <char*>word_at(torch_storage + places.data) + word_at(torch_storage + places.nbytes)
+
+
+cdef inline bint reads_contained(Storage storage, object tensor) noexcept:
+    """Return whether the memory of `storage` lies in that of a plain torch.Tensor of the CPU.
+
+    False: torch must be asked.
+    """
+    return reads_plain(tensor) \
+        and _contains(<char*>word_at(_impl_of(tensor) + places.storage), storage)
+
+
 cdef inline bint reads_unchanged(TensorImpl impl, object tensor) noexcept:
     """Return whether this is a torch.Tensor of the sizes, type and memory of `impl`, without a lazy
-    bit. False: torch must be asked.
+    bit and within its storage. False: torch must be asked.
     """
     cdef const char* now
     cdef const int64_t* sizes
@@ -67,13 +85,14 @@ cdef inline bint reads_unchanged(TensorImpl impl, object tensor) noexcept:
         return False
     now = _impl_of(tensor)
     storage = (<char**>(now + places.storage))[0]
-    if word_at(now + places.ndim) != ndim or not _has_type(now, impl.c_dtype) or storage == NULL:
+    if word_at(now + places.ndim) != ndim or not _has_type(now, impl.c_dtype):
         return False
     sizes, strides = impl.c_sizes, impl.c_sizes + ndim
     for i in range(ndim):
         if word_at(now + places.sizes + 8 * i) != sizes[i] or (
                 word_at(now + places.strides + 8 * i) != strides[i] and sizes[i] > 1):
             return False
-    return impl.c_numel == 0 or \
-        (<char**>(storage + places.data))[0] \
-        + (word_at(now + places.offset) - impl.offset) * impl.c_dtype.itemsize == impl.storage.data
+    return impl.c_numel == 0 or (
+        _contains(storage, impl.storage)
+        and <char*>word_at(storage + places.data)
+        + (word_at(now + places.offset) - impl.offset) * impl.c_dtype.itemsize == impl.storage.data)

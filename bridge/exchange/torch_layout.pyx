@@ -59,8 +59,11 @@ def _look():
 
 cdef bint _found() except -1:
     memory = bytearray(4096)        # so that the address is in one place of the StorageImpl
+    counts = (3989, 4001, 4093)
     cases = [((3, 5, 7, 2, 11), (1, 29, 4, 31, 6), 13), ((17, 9), (2, 37), 19), ((), (), 23)]
-    tensors = [torch.frombuffer(memory, dtype=torch.uint8).as_strided(*case) for case in cases]
+    tensors = [
+        torch.frombuffer(memory, dtype=torch.uint8, count=count).as_strided(*case)
+        for count, case in zip(counts, cases, strict=True)]
     impls = [tensor._cdata for tensor in tensors]
     storages = [tensor.untyped_storage() for tensor in tensors]
     places.plain = torch._C._dispatch_keys(tensors[0]).raw_repr()
@@ -79,9 +82,10 @@ cdef bint _found() except -1:
     places.data = _place(
         [storage._cdata for storage in storages], [storage.data_ptr() for storage in storages],
         STORAGE_BYTES)
+    places.nbytes = _place([storage._cdata for storage in storages], list(counts), STORAGE_BYTES)
     return min(
         places.impl, places.storage, places.keys, places.ndim, places.offset, places.sizes,
-        places.strides, places.data) >= 0 and _types_found(n)
+        places.strides, places.data, places.nbytes) >= 0 and _types_found(n)
 
 
 cdef Py_ssize_t _place(list objects, list values, Py_ssize_t nbytes) except -2:

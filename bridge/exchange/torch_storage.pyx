@@ -43,6 +43,7 @@ from bridge.exchange.torch_api cimport (
     untyped_storage,
 )
 from bridge.exchange.torch_description cimport described
+from bridge.exchange.torch_layout cimport reads_contained
 
 from bridge.c10.errors import EnforceBufferError
 
@@ -83,19 +84,17 @@ cdef int _check_owned(Storage storage, object owner) except -1:
                 "returned; the memory is gone.", "Storage",
                 condition="tensor.data_ptr() as allocated")
         return 0
-    _require_in_place(storage, owner)
-    if flags_of(storage) & UNVERIFIED:
-        _verify(storage, owner, untyped_storage(owner))
-    return 0
+    return _require_in_place(storage, owner)
 
 
 cdef int _require_in_place(Storage storage, object owner) except -1:
-    """Raise EnforceBufferError unless the tensor `owner` has the memory and the type still."""
+    """Raise EnforceBufferError unless the tensor `owner` has the memory and the type still.
+
+    It may have less memory at the same address.
+    """
     cdef object _kept
-    cdef int64_t numel = 1
     cdef DLTensor now
     cdef TypeMeta dtype
-    cdef int i
     if (_kept := described(owner, &now)) is None:
         raise EnforceBufferError(
             "The torch tensor that this memory came from has no memory any more.", "Storage")
@@ -112,10 +111,7 @@ cdef int _require_in_place(Storage storage, object owner) except -1:
             f"The torch tensor that this memory came from had elements of {dtype} at import and "
             f"has {str(owner.dtype).removeprefix('torch.')} now. Import it again.", "Storage",
             condition="tensor.dtype as at import")
-    for i in range(now.ndim):
-        numel *= now.shape[i]
-    if numel * dtype.itemsize < nbytes_of(storage):
-        # other memory may lie at the address of the former, and be less
+    if not reads_contained(storage, owner):
         _verify(storage, owner, untyped_storage(owner))
     return 0
 

@@ -71,6 +71,8 @@ CHANGES = {
     "storage": other_storage,
     "memory of the storage": other_memory_of_the_storage,
     "negative": lambda t: setattr(t, "data", torch._neg_view(t.data)),
+    "negative in place": lambda t: torch._C._set_neg(t, True),
+    "shared": lambda t: t.share_memory_(),
     "swapped": swapped,
     "sparse": lambda t: torch.utils.swap_tensors(t, t.to_sparse()),
 }
@@ -90,12 +92,77 @@ def test_a_changed_tensor_does_not_come_back(change) -> None:
     assert found.tolist() == [[5.0, 7.0], [9.0, 11.0], [13.0, 15.0]]
 
 
+SAME = {
+    "requires grad": lambda t: t.requires_grad_(),
+    "resized to its sizes": lambda t: t.resize_(t.shape),
+    "stride of one element": lambda t: t.as_strided_(t.shape, (7, *t.stride()[1:])),
+    "no lazy bit": lambda t: torch._C._set_neg(t, False),
+    "written": lambda t: t.mul_(1),
+    "shared with NumPy": lambda t: t.numpy(),
+    "Parameter": lambda t: setattr(t, "__class__", torch.nn.Parameter),
+}
+
+
+@pytest.mark.parametrize("change", SAME)
+def test_a_tensor_that_is_still_itself_comes_back(change) -> None:
+    t = torch.arange(3.0).reshape(1, 3)
+    x = bridge.from_dlpack(t)
+    SAME[change](t)
+    assert bridge.to_torch(x) is t
+    assert x.tolist() == [[0, 1, 2]]
+
+
+def test_a_tensor_that_was_swapped_back_comes_back() -> None:
+    t, other = torch.ones(3), torch.zeros(3)
+    x = bridge.from_dlpack(t)
+    torch.utils.swap_tensors(t, other)
+    torch.utils.swap_tensors(t, other)
+    assert bridge.to_torch(x) is t
+
+
+def test_a_module_that_changes_type_gives_other_parameters_and_leaves_what_was_taken() -> None:
+    module = torch.nn.Linear(2, 2).requires_grad_(False)
+    detached = module.weight.detach()
+    of_detached, of_parameter = bridge.from_dlpack(detached), bridge.from_dlpack(module.weight)
+    module.half()
+    assert bridge.to_torch(of_detached) is detached
+    with pytest.raises(BufferError, match="Import it again"):
+        bridge.to_torch(of_parameter)
+
+
+@pytest.mark.parametrize("cls", [torch.Tensor, torch.nn.Parameter])
+def test_a_storage_that_has_less_memory_at_the_same_address_is_an_error(cls) -> None:
+    for nbytes in (n - less for n in (1 << 22, 1 << 14, 1 << 10) for less in range(4, 900, 16)):
+        t = torch.ones(nbytes // 4 + 225).as_subclass(cls).requires_grad_(False)
+        x = bridge.from_dlpack(t)
+        x.sum()
+        untyped = t.untyped_storage()
+        address = untyped.data_ptr()
+        untyped.resize_(0)
+        untyped.resize_(nbytes)
+        if untyped.data_ptr() == address:
+            break
+    else:
+        pytest.skip("the allocator gives no address twice")
+    for read in (x.sum, x.numpy, x.to_torch, lambda: x[-1].item()):
+        with pytest.raises(BufferError, match="resized under the tensor"):
+            read()
+
+
 def test_a_conjugate_does_not_come_back() -> None:
     t = torch.tensor([1 + 2j, 3 - 4j])
     x = bridge.from_dlpack(t)
     t.data = t.data.conj()
     assert bridge.to_torch(x) is not t
     assert bridge.to_torch(x).tolist() == [1 + 2j, 3 - 4j]
+
+
+def test_a_conjugate_bit_set_in_place_is_not_seen() -> None:
+    t = torch.tensor([1 + 2j, 3 - 4j])
+    x = bridge.from_dlpack(t)
+    torch._C._set_conj(t, True)
+    assert bridge.to_torch(x) is not t
+    assert bridge.to_torch(x).tolist() == x.tolist() == [1 + 2j, 3 - 4j]
 
 
 @pytest.mark.parametrize("make", [at.zeros, lambda *s: bridge.from_dlpack(torch.zeros(s))])
