@@ -77,7 +77,7 @@ def _recorder() -> type:
             kwargs: dict[str, Any] | None = None,
         ) -> Any:
             result = func(*args, **(kwargs or {}))
-            self.calls.append((getattr(func, "kernel", func), tuple(args), kwargs or {}, result))
+            self.calls.append((func, tuple(args), kwargs or {}, result))
             return result
 
     return CallRecorder

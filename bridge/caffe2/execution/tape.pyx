@@ -36,7 +36,7 @@ cdef class Slot:
 
 
 cdef class Memory:
-    """The address of the elements of a torch tensor, and their number; see `take_memory`."""
+    """The address of the elements of a torch tensor, and their number; see `is_kernel`."""
 
 
 cdef Memory memory_of(object tensor):
@@ -55,15 +55,12 @@ cdef Memory memory_of(object tensor):
     return memory
 
 
-cdef set _kernels = set()
+def is_kernel(function: Callable[..., Any]) -> bool:
+    """Return whether a function is a compiled one, as this is: it takes `Memory` for tensors.
 
-
-def take_memory(kernel: Callable[..., Any]) -> None:
-    """Make programs call `kernel` with a `Memory` in the place of each tensor that they know.
-
-    The kernel returns one of the tensors that it was given, which is not looked at.
+    It returns one of the tensors that it was given, which is not looked at.
     """
-    _kernels.add(kernel)
+    return type(function) is type(is_kernel)
 
 
 cdef class Call:
@@ -85,7 +82,7 @@ cdef class Call:
         tuple last: tuple[int, ...] | None,
     ) -> None:
         self.function = function
-        self.is_kernel = function in _kernels
+        self.is_kernel = is_kernel(function)
         self.arguments = arguments
         self.keywords = keywords or None
         self.result = result

@@ -2,7 +2,7 @@
 """How a function of torch tensors uses a compiled kernel: see the modules `<topic>_kernels`.
 
     if takes_kernels(x):
-        return max_pool(x, out, ...)    # decorated with `recordable`
+        return run_kernel(pool_kernels.max_pool, x, out, ...)
     return functional.max_pool2d(x, ...)
 
 A kernel is called on plain tensors only: torch's tracing, transforms, gradients and other devices
@@ -11,15 +11,11 @@ see torch functions.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from types import FunctionType
 
 import torch
 from torch import Tensor, dtype
 
-from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.execution.tape import take_memory
 from bridge.exchange.torch_settings import is_observed
 
 TYPE_CHECKING = False
@@ -58,34 +54,12 @@ def takes_few(first: Tensor | None, *others: Tensor) -> bool:
     return first is not None and takes_kernels(first, *others) and first.numel() <= _FEW
 
 
-def address_of(x: Tensor, numel: int) -> int:
-    """Return the address of the elements of `x`, for a kernel that accesses `numel` of them.
+def run_kernel(kernel: Callable[..., Any], x: Tensor, *arguments: Any) -> Any:
+    """Return the result of a kernel, whose call is recorded as those of torch functions are.
 
-    Raises EnforceNotMet: `x` has another number of elements, since another thread gave the blob
-    other sizes while the operator runs.
+    The kernel is a compiled function. It finds addresses by `kernel_memory` alone, which checks
+    numbers of elements, and returns a tensor that it was given, and has written.
     """
-    if x.numel() != numel:
-        raise EnforceNotMet(
-            f"A tensor of sizes {list(x.shape)} was to have {numel} elements: another thread "
-            "changed a blob of the operator while it ran."
-        )
-    return x.data_ptr()
-
-
-def recordable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose calls are recorded as those of torch functions are.
-
-    Its first argument is a tensor. It returns a tensor that it was given, and has written. A
-    compiled function finds addresses by `kernel_memory` alone.
-    """
-    if not isinstance(function, FunctionType):
-        take_memory(function)
-
-    @functools.wraps(function)
-    def call(x: Tensor, *arguments: Any) -> Any:
-        if torch.overrides.has_torch_function_unary(x):
-            return torch.overrides.handle_torch_function(call, (x,), x, *arguments)
-        return function(x, *arguments)
-
-    call.kernel = function  # type: ignore[attr-defined]  # which a recording calls again
-    return call
+    if torch.overrides.has_torch_function_unary(x):
+        return torch.overrides.handle_torch_function(kernel, (x,), x, *arguments)
+    return kernel(x, *arguments)

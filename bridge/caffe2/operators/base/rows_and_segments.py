@@ -11,7 +11,7 @@ from torch import Tensor
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
 from bridge.caffe2.operators.base import segment_kernels
 from bridge.caffe2.operators.base.checks import has_values
-from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 
 
 def along_rows(values: Tensor, x: Tensor) -> Tensor:
@@ -135,8 +135,8 @@ def sum_segments(
         and all(one.is_cpu and one.is_contiguous() for one in integers)
     ):
         y = data.new_empty(sizes) if out is None else out
-        _sum_by_kernel(data, y, indices, lengths, weights, mode == "mean", math.prod(sizes[1:]))
-        return y
+        given = (indices, lengths, weights, mode == "mean", math.prod(sizes[1:]))
+        return run_kernel(_sum_by_kernel, data, y, *given)
     n = data.shape[0]
     if indices is None:
         indices = torch.arange(n, device=data.device, dtype=torch.int64)
@@ -150,7 +150,6 @@ def sum_segments(
     return found.view(sizes)
 
 
-@recordable
 def _sum_by_kernel(
     data: Tensor,
     y: Tensor,
@@ -162,15 +161,9 @@ def _sum_by_kernel(
 ) -> Tensor:
     rows, segments = data.shape[0], lengths.shape[0]
     n = rows if indices is None else indices.shape[0]
-    done = segment_kernels.sum_segments(
-        *(address_of(data, rows * width), rows, width),
-        0 if indices is None else indices.data_ptr(),
-        indices is not None and indices.dtype is torch.int64,
-        *(n, lengths.data_ptr(), segments),
-        0 if weights is None else address_of(weights, n),
-        *(mean, address_of(y, segments * width)),
-    )
-    if not done:
+    wide = indices is not None and indices.dtype is torch.int64
+    given = (y, indices, lengths, weights, rows, width, n, segments, wide, mean)
+    if not segment_kernels.sum_segments(data, *given):
         check_lengths(lengths, n)
         if indices is not None:
             check_rows(indices, rows)

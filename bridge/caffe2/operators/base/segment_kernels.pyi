@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by tools/make_stubs.py; do not edit.
 
+from torch import Tensor
+
 def sum_segments(
-    data: int,
+    data: Tensor,
+    y: Tensor,
+    indices: Tensor | None,
+    lengths: Tensor,
+    weights: Tensor | None,
     rows: int,
     width: int,
-    indices: int,
-    wide: bool,
     n: int,
-    lengths: int,
     segments: int,
-    weights: int,
+    wide: bool,
     mean: bool,
-    y: int,
 ) -> bool: ...

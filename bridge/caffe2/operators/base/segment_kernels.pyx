@@ -2,13 +2,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Sums of segments of rows of float32 tables on the CPU: look-ups of embeddings.
 
-Memory is given by address, contiguous.
+Operands are row-major torch tensors; only their numbers of elements are checked.
 """
 
 from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from bridge.caffe2.operators.base.cloned cimport cloned_void, inlined_void
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 from bridge.caffe2.operators.base.row_memory cimport AHEAD, LINE, fetch, row_at
 
 cdef enum:
@@ -55,27 +56,33 @@ cdef cloned_void sum_rows(
         sum_block(data + c, indices, wide, weights, start, end, n, width, width - c, y + c)
 
 
+# pyi: from torch import Tensor
+
+
 def sum_segments(
-    size_t data,
+    data: Tensor,
+    y: Tensor,
+    indices: Tensor | None,
+    lengths: Tensor,
+    weights: Tensor | None,
     Py_ssize_t rows,
     Py_ssize_t width,
-    size_t indices,
-    bint wide,
     Py_ssize_t n,
-    size_t lengths,
     Py_ssize_t segments,
-    size_t weights,
+    bint wide,
     bint mean,
-    size_t y,
 ) -> bool:
     """Set `y` to sums of rows; return False, having written nothing, if they are not there.
 
-    data: (rows, width). indices: (n), int64 if `wide`, else int32; or 0 for the rows 0, 1, ...
-    lengths: (segments), int32, with the sum n. weights: (n), or 0 for ones. y: (segments, width).
+    data: (rows, width). indices: (n), int64 if `wide`, else int32; or None for the rows 0, 1,
+    ... lengths: (segments), int32, with the sum n. weights: (n), or None for ones.
+    y: (segments, width).
     """
-    cdef const int32_t *counts = <const int32_t *>lengths
-    cdef const void *at = <const void *>indices
-    cdef float *target = <float *>y
+    cdef const int32_t *counts = <const int32_t *>floats_of(lengths, segments)
+    cdef float *at = NULL if indices is None else floats_of(indices, n)
+    cdef const float *table = floats_of(data, rows * width)
+    cdef float *by = NULL if weights is None else floats_of(weights, n)
+    cdef float *target = floats_of(y, segments * width)
     cdef Py_ssize_t start = 0, end, s, c, i
     cdef bint fits = True
     with nogil:
@@ -92,9 +99,7 @@ def sum_segments(
             start = 0
             for s in range(segments):
                 end = start + counts[s]
-                sum_rows(
-                    <const float *>data, at, wide, <const float *>weights, start, end, n, width,
-                    target)
+                sum_rows(table, at, wide, by, start, end, n, width, target)
                 if mean and counts[s]:
                     for c in range(width):
                         target[c] /= counts[s]

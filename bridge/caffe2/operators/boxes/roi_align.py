@@ -18,7 +18,7 @@ from torch.nn import functional
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first
 from bridge.caffe2.operators.base.checks import has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import address_of, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.boxes import roi_align_kernels
 from bridge.caffe2.operators.boxes.roi_align_products import aligned_by_products
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of, require_pixels
@@ -200,17 +200,11 @@ def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> T
         _upright(regions_of(rois, 4, images)[1], rules)  # checks them
     require_pixels(x, rois)
     made = x.new_empty(count, channels, *rules.bins) if out is None else out
-    if made.numel():
-        columns = rois.shape[1]
-        addresses = (
-            address_of(x, images * channels * height * width),
-            address_of(rois, count * columns),
-            address_of(made, count * channels * math.prod(rules.bins)),
-        )
-        sizes = count, columns, channels, height, width, *rules.bins
-        ratio, aligned = rules.ratio, rules.aligned
-        roi_align_kernels.roi_align(*addresses, *sizes, rules.scale, ratio, aligned)
-    return made
+    if not made.numel():
+        return made
+    sizes = images, count, rois.shape[1], channels, height, width, *rules.bins
+    given = (*sizes, rules.scale, rules.ratio, rules.aligned)
+    return roi_align_kernels.roi_align(x, rois, made, *given)
 
 
 @operator("RoIAlignGradient", effects=("values",))

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by tools/make_stubs.py; do not edit.
 
+from torch import Tensor
+
 def roi_align(
-    x: int,
-    regions: int,
-    y: int,
+    x: Tensor,
+    regions: Tensor,
+    y: Tensor,
+    images: int,
     count: int,
     columns: int,
     channels: int,
@@ -15,4 +18,4 @@ def roi_align(
     scale: float,
     ratio: int,
     aligned: bool,
-) -> None: ...
+) -> Tensor: ...

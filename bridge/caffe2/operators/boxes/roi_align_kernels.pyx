@@ -10,6 +10,8 @@ sample instead.
 from libc.math cimport INFINITY, ceilf
 from libc.stdlib cimport free, malloc
 
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+
 
 cdef Py_ssize_t MOST = 1 << 40       # of which no memory holds the samples
 
@@ -117,11 +119,14 @@ cdef Py_ssize_t samples_of(float length, Py_ssize_t bins, Py_ssize_t ratio) noex
         return 0
     return <Py_ssize_t>pixels if pixels < <float>MOST else MOST
 
+# pyi: from torch import Tensor
+
 
 def roi_align(
-    size_t x,
-    size_t regions,
-    size_t y,
+    x: Tensor,
+    regions: Tensor,
+    y: Tensor,
+    Py_ssize_t images,
     Py_ssize_t count,
     Py_ssize_t columns,
     Py_ssize_t channels,
@@ -132,28 +137,30 @@ def roi_align(
     float scale,
     Py_ssize_t ratio,
     bint aligned,
-) -> None:
-    """Set `y`, (count, channels, pooled_h, pooled_w), to the bins of `count` regions.
+) -> Tensor:
+    """Set `y`, (count, channels, pooled_h, pooled_w), to the bins of regions, and return it.
 
-    x, regions, y: addresses of row-major float32. x: (N, channels, height, width). regions: (count,
+    x, regions, y: row-major float32. x: (images, channels, height, width). regions: (count,
     columns), x1, y1, x2, y2, preceded by the index of the image if there are five columns. scale:
     pixels of x per pixel of a region. ratio: samples per bin and direction, as many as it has
     pixels if not positive. aligned: the centers of pixels are at half-integer coordinates.
 
-    Addresses and indices are not checked.
+    Indices are not checked.
     """
     cdef Side down, across
     cdef const float *region
     cdef const float *image
-    cdef float *out = <float *>y
     cdef Py_ssize_t i, j, most_down = 1, most_across = 1, plane = height * width
+    cdef const float *all_images = floats_of(x, images * channels * plane)
+    cdef const float *all_regions = floats_of(regions, count * columns)
+    cdef float *out = floats_of(y, count * channels * pooled_h * pooled_w)
     cdef float offset = 0.5 if aligned else 0.0
     cdef float start_h, start_w, size_h, size_w
     cdef float *sizes = <float *>malloc((count + 1) * 4 * sizeof(float))
     if sizes == NULL:
         raise MemoryError
     for i in range(count):
-        region = <const float *>regions + i * columns + columns - 4
+        region = all_regions + i * columns + columns - 4
         start_w, start_h = region[0] * scale - offset, region[1] * scale - offset
         size_w, size_h = region[2] * scale - offset - start_w, region[3] * scale - offset - start_h
         if not aligned:
@@ -178,8 +185,8 @@ def roi_align(
         raise MemoryError
     with nogil:
         for i in range(count):
-            region = <const float *>regions + i * columns
-            image = <const float *>x
+            region = all_regions + i * columns
+            image = all_images
             if columns == 5:
                 image += <Py_ssize_t>region[0] * channels * plane
             down.grid = samples_of(sizes[4 * i + 1], pooled_h, ratio)
@@ -195,3 +202,4 @@ def roi_align(
         free(down.samples)
         free(across.samples)
         free(rows)
+    return y

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, require, shaped_like
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
 from bridge.caffe2.operators.elementwise.activations import (
     GELU_CUBIC,
@@ -28,18 +28,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-_sigmoid_gradient = recordable(small_kernels.sigmoid_gradient)
-_tanh_gradient = recordable(small_kernels.tanh_gradient)
-_relu_gradient = recordable(small_kernels.relu_gradient)
-_leaky_relu_gradient = recordable(small_kernels.leaky_relu_gradient)
-
 
 @operator("ReluGradient", inplace="1>0")
 def relu_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy where y > 0, else 0."""
     dy = shaped_like(dy, y)
     if takes_kernels(y, dy):
-        return _relu_gradient(torch.empty_like(y) if out is None else out, y, dy, y.numel())
+        return run_kernel(
+            small_kernels.relu_gradient,
+            torch.empty_like(y) if out is None else out,
+            y,
+            dy,
+            y.numel(),
+        )
     zero = dy.new_zeros(())
     return torch.where(y > zero, dy, zero, out=out)
 
@@ -58,7 +59,7 @@ def leaky_relu_gradient(y: Tensor, dy: Tensor, *, alpha: float = 0.01, out: Out 
     dy = shaped_like(dy, y)
     if takes_kernels(y, dy):
         made = torch.empty_like(y) if out is None else out
-        return _leaky_relu_gradient(made, y, dy, alpha, y.numel())
+        return run_kernel(small_kernels.leaky_relu_gradient, made, y, dy, alpha, y.numel())
     return torch.where(y < y.new_zeros(()), dy * alpha, dy, out=out)
 
 
@@ -91,7 +92,13 @@ def sigmoid_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * y * (1 - y)."""
     dy = shaped_like(dy, y)
     if takes_kernels(y, dy):
-        return _sigmoid_gradient(torch.empty_like(y) if out is None else out, y, dy, y.numel())
+        return run_kernel(
+            small_kernels.sigmoid_gradient,
+            torch.empty_like(y) if out is None else out,
+            y,
+            dy,
+            y.numel(),
+        )
     return torch.mul(dy, y * (y.new_ones(()) - y), out=out)
 
 
@@ -107,7 +114,13 @@ def tanh_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * (1 - y^2)."""
     dy = shaped_like(dy, y)
     if takes_kernels(y, dy):
-        return _tanh_gradient(torch.empty_like(y) if out is None else out, y, dy, y.numel())
+        return run_kernel(
+            small_kernels.tanh_gradient,
+            torch.empty_like(y) if out is None else out,
+            y,
+            dy,
+            y.numel(),
+        )
     return torch.mul(dy, y.new_ones(()) - y * y, out=out)
 
 

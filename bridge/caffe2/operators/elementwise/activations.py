@@ -14,9 +14,8 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, require
-from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
-from bridge.caffe2.operators.elementwise import few_elements
-from bridge.caffe2.operators.elementwise.few_elements import are_few
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
+from bridge.caffe2.operators.elementwise import small_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ MOST_BY_KERNEL = 1 << 15  # elements; for more, torch uses several threads
 @operator("Relu", inplace="0>0", gradient="ReluGradient o0 g0 > 0")
 def relu(x: Tensor, *, out: Out = None) -> Tensor:
     """y = max(x, 0)."""
-    if are_few(out, x):
-        return few_elements.relu(x, out, x.numel())
+    if takes_few(out, x):
+        return run_kernel(small_kernels.relu, x, out, x.numel())
     return torch.relu(x) if out is None else torch.clamp_min(x, 0, out=out)
 
 
@@ -79,7 +78,8 @@ def tanh(x: Tensor, *, out: Out = None) -> Tensor:
     """y = tanh(x)."""
     # In the first run, too, which has no buffer: the last bits are not those of torch's vectors.
     if takes_kernels(x if out is None else out, x) and x.numel() <= MOST_BY_KERNEL:
-        return few_elements.tanh(x, torch.empty_like(x) if out is None else out, x.numel())
+        room = torch.empty_like(x) if out is None else out
+        return run_kernel(small_kernels.tanh, x, room, x.numel())
     return torch.tanh(x, out=out)
 
 

@@ -23,12 +23,8 @@ from bridge.caffe2.operators.base.checks import (
     has_values,
     require,
 )
-from bridge.caffe2.operators.elementwise.few_elements import (
-    KERNELS,
-    KERNELS_PER_CHANNEL,
-    are_few,
-    planes_of,
-)
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
+from bridge.caffe2.operators.elementwise import small_kernels
 from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
 
 TYPE_CHECKING = False
@@ -38,6 +34,9 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import InPlace, Out
 
 _DISCRETE = (c10.int32, c10.int64, c10.bool)
+
+# For a few elements, by the name of the torch function.
+_KERNELS = {"add": small_kernels.add, "sub": small_kernels.subtract, "mul": small_kernels.multiply}
 
 
 def _matched(
@@ -73,7 +72,7 @@ def _matched(
 
 def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
     """Declare the torch function `function` of two tensors as the operator `name`."""
-    kernel, per_channel = KERNELS.get(function), KERNELS_PER_CHANNEL.get(function)
+    kernel = _KERNELS.get(function)
 
     def compute(
         a: Tensor,
@@ -84,10 +83,8 @@ def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
         out: Out = None,
     ) -> Tensor:
         other = _matched(a, b, broadcast, in_place)
-        if kernel is not None and are_few(out, a, other):
-            return kernel(a, other, out, a.numel())
-        if per_channel is not None and (planes := planes_of(out, a, other)) is not None:
-            return per_channel(a, other, out, *planes)
+        if kernel is not None and takes_few(out, a, other) and a.shape == other.shape:
+            return run_kernel(kernel, a, other, out, a.numel())
         return getattr(torch, function)(a, other, out=out)
 
     compute.__doc__ = f"torch.{function} of each pair of elements."

@@ -10,17 +10,13 @@ from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.elementwise import small_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import InPlace, Out
-
-
-_sum = recordable(small_kernels.total)
-_weighted_sum = recordable(small_kernels.weighted_sum)
 
 
 def _enforce_alike(xs: tuple[Tensor, ...]) -> None:
@@ -43,7 +39,7 @@ def _total(xs: tuple[Tensor, ...], out: Out) -> Tensor:
     if len(xs) == 1:
         return _copied(xs[0], out)
     if out is not None and len(xs) > 2 and takes_few(out, *xs):
-        return _sum(out, [*xs], out.numel())
+        return run_kernel(small_kernels.total, out, [*xs], out.numel())
     total = torch.add(xs[0], xs[1], out=out)
     for x in xs[2:]:
         total = torch.add(total, x, out=out)
@@ -124,7 +120,7 @@ def weighted_sum(*xs: Tensor, in_place: InPlace | None = None, out: Out = None) 
         "the output is in place of input 0 only",
     )
     if out is not None and takes_few(out, *xs):
-        return _weighted_sum(out, [*values], [*weights], first.numel())
+        return run_kernel(small_kernels.weighted_sum, out, [*values], [*weights], first.numel())
     total = torch.mul(first, weights[0].view(()), out=out)
     for x, weight in zip(values[1:], weights[1:], strict=True):
         total = torch.addcmul(total, x.view(first.shape), weight.view(()), out=out)

@@ -196,44 +196,6 @@ def multiply(a: Tensor, b: Tensor, y: Tensor, int64_t n) -> Tensor:
     return y
 
 
-def add_per_channel(
-    x: Tensor, b: Tensor, y: Tensor, int64_t images, int64_t channels, int64_t area
-) -> Tensor:
-    """Set `y` to x + b; x, y: (images, channels, area), b: (channels)."""
-    cdef const float *source = floats_of(x, images * channels * area)
-    cdef const float *values = floats_of(b, channels)
-    cdef float *target = floats_of(y, images * channels * area)
-    cdef float by
-    cdef int64_t i, c, _image
-    for _image in range(images):
-        for c in range(channels):
-            by = values[c]
-            for i in range(area):
-                target[i] = source[i] + by
-            source += area
-            target += area
-    return y
-
-
-def multiply_per_channel(
-    x: Tensor, b: Tensor, y: Tensor, int64_t images, int64_t channels, int64_t area
-) -> Tensor:
-    """Set `y` to x * b; x, y: (images, channels, area), b: (channels)."""
-    cdef const float *source = floats_of(x, images * channels * area)
-    cdef const float *values = floats_of(b, channels)
-    cdef float *target = floats_of(y, images * channels * area)
-    cdef float by
-    cdef int64_t i, c, _image
-    for _image in range(images):
-        for c in range(channels):
-            by = values[c]
-            for i in range(area):
-                target[i] = source[i] * by
-            source += area
-            target += area
-    return y
-
-
 def join(y: Tensor, list xs: list[Tensor], int64_t rows, list widths: list[int]) -> Tensor:
     """Set `y` to the rows of `xs` beside each other, and return it.
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.windows import (
     Window,
     Windows,
@@ -90,7 +90,7 @@ def conv(
     if order == "NCHW" and _is_small(x, w, bias, window):
         y = x.new_empty(x.shape[0], w.shape[0], *window.sizes) if out is None else out
         sizes = (*x.shape, w.shape[0], group, *w.shape[2:], *window.head, *window.sizes)
-        y = _convolve(x, y, w, bias, *sizes)
+        y = run_kernel(convolution_kernels.convolve, x, y, w, bias, *sizes)
         return torch.relu_(y) if activation == "Relu" else y
     if order == "NCHW" and group == 1 and x.shape[0] == 1 and _is_pointwise(window):
         y = _pointwise(x, w, bias, out)
@@ -103,9 +103,6 @@ def conv(
     if activation == "Relu":
         y = torch.relu(y)
     return channels_last(y, order)
-
-
-_convolve = recordable(convolution_kernels.convolve)
 
 
 def _is_small(x: Tensor, w: Tensor, bias: Tensor | None, window: Window) -> bool:

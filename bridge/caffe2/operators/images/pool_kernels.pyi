@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by tools/make_stubs.py; do not edit.
 
-def max_pool(x: int, y: int, planes: int, height: _Dimension, width: _Dimension) -> None: ...
+from torch import Tensor
+
+def max_pool(
+    x: Tensor, y: Tensor, planes: int, height: _Dimension, width: _Dimension
+) -> Tensor: ...
 def max_pool_gradient(
-    x: int, y: int, dy: int, dx: int, planes: int, height: _Dimension, width: _Dimension
-) -> None: ...
+    x: Tensor, y: Tensor, dy: Tensor, dx: Tensor, planes: int, height: _Dimension, width: _Dimension
+) -> Tensor: ...
 def average_pool(
-    x: int, y: int, planes: int, height: _Dimension, width: _Dimension, whole: bool
-) -> None: ...
+    x: Tensor, y: Tensor, planes: int, height: _Dimension, width: _Dimension, whole: bool
+) -> Tensor: ...
 
 _Dimension = tuple[int, int, int, int, int]

@@ -7,12 +7,13 @@ torch's own kernels take three to five times as long on this layout. A window is
 columns first, a whole row of the image at a time, and then along the row. Windows may extend over
 the edges by any amount, unequal on both sides; elements outside do not count.
 
-Memory is given by address. Nothing is checked: the caller has sizes, types and layout right, and
-keeps the memory alive.
+Operands are row-major torch tensors; only their numbers of elements are checked.
 """
 
 from libc.math cimport INFINITY
 from libc.stdlib cimport free, malloc
+
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
 
 cdef struct Window:
@@ -217,67 +218,76 @@ cdef void along(object sizes, Window *w) except *:
     w.size, w.out, w.kernel, w.stride, w.head = sizes
 
 
-def max_pool(size_t x, size_t y, Py_ssize_t planes, height: _Dimension, width: _Dimension) -> None:
-    """Set `y` to the maxima of the windows of `x`.
+def max_pool(
+    x: Tensor, y: Tensor, Py_ssize_t planes, height: _Dimension, width: _Dimension
+) -> Tensor:
+    """Set `y` to the maxima of the windows of `x`, and return it.
 
-    x, y: addresses of `planes` images, row-major float32; for (N, C, H, W) N * C of them.
+    x, y: `planes` images, row-major float32; for (N, C, H, W) N * C of them.
     height, width: (size, number of windows, kernel, stride, padding before) of that dimension;
     the padding is not negative.
 
     A window with a NaN is NaN. One that is wholly outside is -inf.
     """
     cdef Window h, w
-    cdef Py_ssize_t i, length
+    cdef Py_ssize_t _plane, length
     cdef const float *image
     cdef float *out
     along(height, &h)
     along(width, &w)
+    image = floats_of(x, planes * h.size * w.size)
+    out = floats_of(y, planes * h.out * w.out)
     length = padded(&w)
     cdef float *row = <float *>malloc((length or 1) * sizeof(float))
     if row == NULL:
         raise MemoryError
     with nogil:
         fill(row, length, -INFINITY)
-        for i in range(planes):
-            image = <const float *>x + i * h.size * w.size
-            out = <float *>y + i * h.out * w.out
+        for _plane in range(planes):
             if has_nan(image, h.size * w.size):
                 max_of_plane_with_nan(image, out, &h, &w)
             else:
                 max_of_plane(image, out, &h, &w, row)
+            image += h.size * w.size
+            out += h.out * w.out
         free(row)
+    return y
 
 
 def max_pool_gradient(
-    size_t x,
-    size_t y,
-    size_t dy,
-    size_t dx,
+    x: Tensor,
+    y: Tensor,
+    dy: Tensor,
+    dx: Tensor,
     Py_ssize_t planes,
     height: _Dimension,
     width: _Dimension,
-) -> None:
+) -> Tensor:
     """Set `dx` to the sums of `dy` over the windows whose maximum, in `y`, an element equals.
 
-    x, dx and y, dy: addresses of images and of results, as of `max_pool`.
+    x, dx and y, dy: images and results, as of `max_pool`. Returns `dx`.
     """
     cdef Window h, w
     cdef Py_ssize_t i, area, out
     along(height, &h)
     along(width, &w)
     area, out = h.size * w.size, h.out * w.out
+    cdef const float *image = floats_of(x, planes * area)
+    cdef const float *result = floats_of(y, planes * out)
+    cdef const float *slopes = floats_of(dy, planes * out)
+    cdef float *target = floats_of(dx, planes * area)
     with nogil:
-        fill(<float *>dx, planes * area, 0)
+        fill(target, planes * area, 0)
         for i in range(planes):
             max_gradient_of_plane(
-                <const float *>x + i * area, <const float *>y + i * out,
-                <const float *>dy + i * out, <float *>dx + i * area, &h, &w)
+                image + i * area, result + i * out, slopes + i * out, target + i * area, &h, &w)
+    return dx
 
 
 def average_pool(
-    size_t x, size_t y, Py_ssize_t planes, height: _Dimension, width: _Dimension, bint whole
-) -> None:
-    """Set `y` to the means of the windows of `x`; see `max_pool`.
+    x: Tensor, y: Tensor, Py_ssize_t planes, height: _Dimension, width: _Dimension, bint whole
+) -> Tensor:
+    """Set `y` to the means of the windows of `x`, and return it; see `max_pool`.
 
     whole: the sum is divided by the size of the kernel, otherwise by how much of the window is
     inside the image.
@@ -287,12 +297,14 @@ def average_pool(
     along(height, &h)
     along(width, &w)
     area = h.size * w.size
+    cdef const float *images = floats_of(x, planes * area)
+    cdef float *out = floats_of(y, planes * h.out * w.out)
     if is_whole(&h) and is_whole(&w):
         length = h.kernel * w.kernel if whole else area
         with nogil:
             for i in range(planes):
-                (<float *>y)[i] = sum_of(<const float *>x + i * area, area) / length
-        return
+                out[i] = sum_of(images + i * area, area) / length
+        return y
     length = padded(&w)
     cdef float *row = <float *>malloc((length + w.out + 1) * sizeof(float))
     if row == NULL:
@@ -304,8 +316,9 @@ def average_pool(
             shares[i] = <float>1.0 / (w.kernel if whole else last(&w, i) - first(&w, i))
         for i in range(planes):
             mean_of_plane(
-                <const float *>x + i * area, <float *>y + i * h.out * w.out, &h, &w, row, shares,
-                whole)
+                images + i * area, out + i * h.out * w.out, &h, &w, row, shares, whole)
         free(row)
+    return y
 
+# pyi: from torch import Tensor
 # pyi: _Dimension = tuple[int, int, int, int, int]

@@ -17,10 +17,10 @@ from torch.nn import functional
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import LARGEST, image_order, require
-from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.windows import Window, Windows, added_up, by_rank, windows_of
-from bridge.caffe2.operators.images import pool_kernels as kernels
+from bridge.caffe2.operators.images import pool_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,10 +100,11 @@ def max_pool(x: Tensor, *, windows: PoolWindows, order: str = "NCHW", out: Out =
     if _is_empty(x, window):
         return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
     if order == "NCHW" and _suits_kernels(x, window):
-        return _max_by_kernel(x, _room(out, x, window), _dimensions(x, window))
+        room = _room(out, x, window)
+        return run_kernel(pool_kernels.max_pool, x, room, *_kernel_sizes(x, window))
     wants_gradient = x.requires_grad and torch.is_grad_enabled()
     if wants_gradient and order == "NCHW" and _suits_kernels(x.detach(), window):
-        return _max_with_gradient(x, window)
+        return run_kernel(_max_with_gradient, x, window)
     y = _native_max(x, window)
     if wants_gradient and not _is_exporting():
         y = _with_gradient(x, y.detach(), window)
@@ -119,20 +120,13 @@ def _room(out: Out, x: Tensor, window: Window) -> Tensor:
     return x.new_empty(*x.shape[:2], *window.sizes) if out is None else out
 
 
-def _dimensions(x: Tensor, window: Window) -> tuple[_Dimension, _Dimension]:
-    """Return height and width of image, windows, kernel, stride and head, for the kernels."""
+def _kernel_sizes(x: Tensor, window: Window) -> tuple[int, _Dimension, _Dimension]:
+    """Return the number of planes, and height and width of image, windows, kernel, stride, head."""
     parts = (x.shape[2:], window.sizes, window.kernel, window.stride, window.head)
     found = list(zip(*parts, strict=True))
-    return found[0] if len(found) == 2 else (1, 1, 1, 1, 0), found[-1]
+    return x.shape[0] * x.shape[1], found[0] if len(found) == 2 else (1, 1, 1, 1, 0), found[-1]
 
 
-@recordable
-def _max_by_kernel(x: Tensor, y: Tensor, dimensions: tuple[_Dimension, _Dimension]) -> Tensor:
-    kernels.max_pool(*_places(x, y, dimensions), *dimensions)
-    return y
-
-
-@recordable
 def _max_with_gradient(x: Tensor, window: Window) -> Tensor:
     return _max_function().apply(x, window)
 
@@ -145,7 +139,7 @@ def _max_function() -> Any:
         @staticmethod
         def forward(context: Any, x: Tensor, window: Window) -> Tensor:
             x = x.detach()
-            y = _max_by_kernel(x, _room(None, x, window), _dimensions(x, window))
+            y = pool_kernels.max_pool(x, _room(None, x, window), *_kernel_sizes(x, window))
             context.save_for_backward(x, y)
             context.window = window
             return y
@@ -161,38 +155,11 @@ def _max_function() -> Any:
 def _max_gradient(x: Tensor, y: Tensor, dy: Tensor, window: Window) -> Tensor:
     """Return dX for X, Y and dY (N, C, ...)."""
     if takes_kernels(x, y, dy) and _suits_kernels(x, window):
-        return _max_gradient_by_kernel(x, y, dy, torch.empty_like(x), _dimensions(x, window))
+        sizes = _kernel_sizes(x, window)
+        return run_kernel(pool_kernels.max_pool_gradient, x, y, dy, torch.empty_like(x), *sizes)
     rank = x.dim() - 2
     chosen = windows_of(window.padded(x, _lowest(x)), window) == _spread(y, rank)
     return added_up(torch.where(chosen, _spread(dy, rank), dy.new_zeros(())), x.shape, window)
-
-
-@recordable
-def _max_gradient_by_kernel(
-    x: Tensor, y: Tensor, dy: Tensor, dx: Tensor, dimensions: tuple[_Dimension, _Dimension]
-) -> Tensor:
-    image, result, planes = _places(x, y, dimensions)
-    places = image, result, address_of(dy, y.numel()), address_of(dx, x.numel())
-    kernels.max_pool_gradient(*places, planes, *dimensions)
-    return dx
-
-
-def _places(
-    x: Tensor, y: Tensor, dimensions: tuple[_Dimension, _Dimension]
-) -> tuple[int, int, int]:
-    """Return the addresses of image and result, and the number of planes."""
-    (height, out_height, *_), (width, out_width, *_) = dimensions
-    planes = x.shape[0] * x.shape[1]
-    places = address_of(x, planes * height * width), address_of(y, planes * out_height * out_width)
-    return *places, planes
-
-
-@recordable
-def _mean_by_kernel(
-    x: Tensor, y: Tensor, dimensions: tuple[_Dimension, _Dimension], whole: bool
-) -> Tensor:
-    kernels.average_pool(*_places(x, y, dimensions), *dimensions, whole)
-    return y
 
 
 def _native_max(x: Tensor, window: Window) -> Tensor:
@@ -233,7 +200,8 @@ def average_pool(
         return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
     whole = bool(count_include_pad)
     if order == "NCHW" and _suits_kernels(x, window):
-        return _mean_by_kernel(x, _room(out, x, window), _dimensions(x, window), whole)
+        room = _room(out, x, window)
+        return run_kernel(pool_kernels.average_pool, x, room, *_kernel_sizes(x, window), whole)
     rank = x.dim() - 2
     pool = getattr(torch if rank == 1 else functional, f"avg_pool{rank}d")
     if _is_native(x, window):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by tools/make_stubs.py; do not edit.
 
+from torch import Tensor
+
 def resize_nearest(
-    x: int,
-    y: int,
-    itemsize: int,
+    x: Tensor,
+    y: Tensor,
     planes: int,
     height: int,
     width: int,
@@ -12,4 +13,4 @@ def resize_nearest(
     to_width: int,
     height_scale: float,
     width_scale: float,
-) -> None: ...
+) -> Tensor: ...

@@ -5,13 +5,10 @@
 torch's own kernel takes four to six times as long on small images.
 """
 
-from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-ctypedef fused Element:
-    int32_t
-    int64_t
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
 
 cdef void sources(Py_ssize_t *found, Py_ssize_t size, Py_ssize_t to, float scale) noexcept nogil:
@@ -23,14 +20,14 @@ cdef void sources(Py_ssize_t *found, Py_ssize_t size, Py_ssize_t to, float scale
 
 
 cdef void resize_plane(
-    const Element *x, Element *y, Py_ssize_t width, Py_ssize_t to_height, Py_ssize_t to_width,
+    const float *x, float *y, Py_ssize_t width, Py_ssize_t to_height, Py_ssize_t to_width,
     const Py_ssize_t *rows, const Py_ssize_t *columns
 ) noexcept nogil:
     cdef Py_ssize_t i, j
-    cdef const Element *source
+    cdef const float *source
     for i in range(to_height):
         if i and rows[i] == rows[i - 1]:
-            memcpy(y, y - to_width, to_width * sizeof(Element))
+            memcpy(y, y - to_width, to_width * sizeof(float))
         else:
             source = x + rows[i] * width
             for j in range(to_width):
@@ -39,20 +36,20 @@ cdef void resize_plane(
 
 
 cdef void resize_twice(
-    const Element *x, Element *y, Py_ssize_t height, Py_ssize_t width
+    const float *x, float *y, Py_ssize_t height, Py_ssize_t width
 ) noexcept nogil:
     """Resize a plane to twice its sizes, as most nets want."""
     cdef Py_ssize_t _row, j
     for _row in range(height):
         for j in range(width):
             y[2 * j] = y[2 * j + 1] = x[j]
-        memcpy(y + 2 * width, y, 2 * width * sizeof(Element))
+        memcpy(y + 2 * width, y, 2 * width * sizeof(float))
         y += 4 * width
         x += width
 
 
 cdef void resize_planes(
-    const Element *x, Element *y, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t width,
+    const float *x, float *y, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t width,
     Py_ssize_t to_height, Py_ssize_t to_width, const Py_ssize_t *rows, bint twice
 ) noexcept nogil:
     cdef Py_ssize_t _plane
@@ -65,10 +62,12 @@ cdef void resize_planes(
         y += to_height * to_width
 
 
+# pyi: from torch import Tensor
+
+
 def resize_nearest(
-    size_t x,
-    size_t y,
-    Py_ssize_t itemsize,
+    x: Tensor,
+    y: Tensor,
     Py_ssize_t planes,
     Py_ssize_t height,
     Py_ssize_t width,
@@ -76,12 +75,13 @@ def resize_nearest(
     Py_ssize_t to_width,
     float height_scale,
     float width_scale,
-) -> None:
-    """Set each element of `y` to that of `x` at its index over the scale, rounded down.
+) -> Tensor:
+    """Set each element of `y` to that of `x` at its index over the scale, rounded down; return it.
 
-    x, y: addresses of (planes, height, width) and (planes, to_height, to_width), elements of
-    `itemsize` 4 or 8 bytes. Neither height nor width is 0. Nothing of this is checked.
+    x, y: (planes, height, width) and (planes, to_height, to_width). Neither height nor width is 0.
     """
+    cdef const float *source = floats_of(x, planes * height * width)
+    cdef float *target = floats_of(y, planes * to_height * to_width)
     cdef Py_ssize_t *rows = <Py_ssize_t *>malloc((to_height + to_width + 1) * sizeof(Py_ssize_t))
     if rows == NULL:
         raise MemoryError
@@ -92,12 +92,6 @@ def resize_nearest(
     with nogil:
         sources(rows, height, to_height, height_scale)
         sources(rows + to_height, width, to_width, width_scale)
-        if itemsize == 4:
-            resize_planes[int32_t](
-                <const int32_t *>x, <int32_t *>y, planes, height, width, to_height, to_width, rows,
-                twice)
-        else:
-            resize_planes[int64_t](
-                <const int64_t *>x, <int64_t *>y, planes, height, width, to_height, to_width, rows,
-                twice)
+        resize_planes(source, target, planes, height, width, to_height, to_width, rows, twice)
         free(rows)
+    return y

@@ -7,7 +7,6 @@ arguments, or an input with both: then its elements decide about sizes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
-from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.images import resize_kernels
 
 TYPE_CHECKING = False
@@ -80,7 +79,8 @@ def _nearest(x: Tensor, scales: list[float], order: str, out: Out) -> Tensor:
     sizes = _grown(x.shape[2:], scales)
     if order == "NCHW" and len(sizes) == 2 and takes_kernels(x):
         room = x.new_empty(*x.shape[:2], *sizes) if out is None else out
-        return _by_kernel(x, room, sizes, scales)
+        given = (x.shape[0] * x.shape[1], *x.shape[2:], *sizes, *scales)
+        return run_kernel(resize_kernels.resize_nearest, x, room, *given)
     for d, (to, scale) in enumerate(zip(sizes, scales, strict=True), 2):
         if scale.is_integer():
             shape = (*x.shape[: d + 1], int(scale), *x.shape[d + 1 :])
@@ -88,14 +88,6 @@ def _nearest(x: Tensor, scales: list[float], order: str, out: Out) -> Tensor:
         else:
             x = x.index_select(d, _sources(x.shape[d], to, scale, x))
     return channels_last(x, order)
-
-
-@recordable
-def _by_kernel(x: Tensor, y: Tensor, sizes: list[int], scales: list[float]) -> Tensor:
-    n, c, height, width = x.shape
-    addresses = address_of(x, n * c * height * width), address_of(y, n * c * math.prod(sizes))
-    resize_kernels.resize_nearest(*addresses, x.itemsize, n * c, height, width, *sizes, *scales)
-    return y
 
 
 def _added_back(dy: Tensor, x: Tensor, scales: list[float], order: str) -> Tensor:

@@ -18,7 +18,7 @@ from bridge.caffe2.operators.base.channels import (
     require_per_channel,
 )
 from bridge.caffe2.operators.base.checks import image_order, require
-from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.defined_mode import DefinedMode
 from bridge.caffe2.operators.layers import channel_kernels
 
@@ -125,23 +125,11 @@ def _in_test(
     """Return Y; the factors are scale, bias, mean and variance."""
     if order == "NCHW" and takes_kernels(x, *factors):
         y = torch.empty_like(x) if out is None else out
-        return _normalize(x, y, *factors, epsilon, *_planes(x))
+        return run_kernel(channel_kernels.normalize, x, y, *factors, epsilon, *_planes(x))
     scale, bias, mean, var = factors
     # As in Caffe2 the statistics have no gradients; torch refuses those that require them.
     y = torch.batch_norm(x, scale, bias, mean.detach(), var.detach(), False, 0.0, epsilon, False)
     return channels_last(y, order)
-
-
-_normalize = recordable(channel_kernels.normalize)
-
-
-@recordable
-def _moments(x: Tensor, mean: Tensor, var: Tensor) -> Tensor:
-    """Set mean and variance of each channel; return the mean."""
-    planes = _planes(x)
-    places = address_of(mean, planes[1]), address_of(var, planes[1])
-    channel_kernels.moments(address_of(x, math.prod(planes)), *places, *planes)
-    return mean
 
 
 def _planes(x: Tensor) -> tuple[int, int, int]:
@@ -168,9 +156,11 @@ def _in_training(
     count = x.numel() // x.shape[1]
     if order == "NCHW" and takes_kernels(x, scale, bias) and count > 1:
         own, spread = torch.empty_like(scale), torch.empty_like(scale)
-        own = _moments(x, own, spread)
+        own = run_kernel(channel_kernels.moments, x, own, spread, *_planes(x))
         y = torch.empty_like(x) if out is None or out[0] is None else out[0]
-        y = _normalize(x, y, scale, bias, own, spread, epsilon, *_planes(x))
+        y = run_kernel(
+            channel_kernels.normalize, x, y, scale, bias, own, spread, epsilon, *_planes(x)
+        )
         rstd = torch.rsqrt(spread + epsilon)
         mean = mean.mul_(momentum).add_(own, alpha=1 - momentum)
         var = var.mul_(momentum).add_(spread, alpha=(1 - momentum) * count / (count - 1))

@@ -4,17 +4,19 @@
 from torch import Tensor
 
 def local_response(
-    x: int,
-    y: int,
-    base: int,
+    x: Tensor,
+    y: Tensor,
+    base: Tensor,
     images: int,
     channels: int,
     area: int,
     size: int,
     factor: float,
     bias: float,
-) -> None: ...
-def moments(x: int, mean: int, variance: int, images: int, channels: int, area: int) -> None: ...
+) -> Tensor: ...
+def moments(
+    x: Tensor, mean: Tensor, variance: Tensor, images: int, channels: int, area: int
+) -> Tensor: ...
 def normalize(
     x: Tensor,
     y: Tensor,

@@ -5,8 +5,7 @@
 torch has no fast call for either: a sum over neighbouring channels is a pooling whose windows lie
 across memory, and `var_mean` takes eight times as long as reading.
 
-Memory is given by address, or by torch tensors, of which the numbers of elements are checked. The
-caller has sizes, types and layout right, and keeps the memory alive.
+Operands are row-major torch tensors; only their numbers of elements are checked.
 """
 
 from libc.math cimport sqrtf
@@ -38,24 +37,27 @@ cdef void over_power(const float *x, const float *base, Py_ssize_t n, float *y) 
 
 
 def local_response(
-    size_t x,
-    size_t y,
-    size_t base,
+    x: Tensor,
+    y: Tensor,
+    base: Tensor,
     Py_ssize_t images,
     Py_ssize_t channels,
     Py_ssize_t area,
     Py_ssize_t size,
     float factor,
     float bias,
-) -> None:
+) -> Tensor:
     """Set `base` to bias + factor * the sum of the squares of the `size` nearest channels.
 
-    And `y`, unless it is 0, to x / base^0.75, the power that LRN mostly has.
+    And `y`, which is returned, to x / base^0.75, the power that LRN mostly has.
 
-    x, y, base: addresses of (images, channels, area). Channels beyond the first and the last count
+    x, y, base: (images, channels, area). Channels beyond the first and the last count
     as zero; of an even `size` one more is after than before.
     """
     cdef Py_ssize_t before = (size - 1) // 2, image, c, other, start, n, i, offset
+    cdef const float *sources = floats_of(x, images * channels * area)
+    cdef float *targets = floats_of(y, images * channels * area)
+    cdef float *bases = floats_of(base, images * channels * area)
     cdef const float *source
     cdef float *sums
     with nogil:
@@ -64,17 +66,16 @@ def local_response(
             while start < area:
                 n = BLOCK if area - start > BLOCK else area - start
                 offset = image * channels * area + start
-                source = <const float *>x + offset
+                source = sources + offset
                 for c in range(channels):
-                    sums = <float *>base + offset + c * area
+                    sums = bases + offset + c * area
                     for i in range(n):
                         sums[i] = bias
                     for other in range(max(c - before, 0), min(c + (size - before), channels)):
                         add_squares(source + other * area, n, factor, sums)
-                    if y:
-                        over_power(
-                            source + c * area, sums, n, <float *>y + offset + c * area)
+                    over_power(source + c * area, sums, n, targets + offset + c * area)
                 start += BLOCK
+    return y
 
 
 cdef void add_moments(
@@ -89,12 +90,20 @@ cdef void add_moments(
 
 
 def moments(
-    size_t x, size_t mean, size_t variance, Py_ssize_t images, Py_ssize_t channels, Py_ssize_t area
-) -> None:
+    x: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    Py_ssize_t images,
+    Py_ssize_t channels,
+    Py_ssize_t area,
+) -> Tensor:
     """Set `mean` and `variance` to those of each channel, over the images; divided by the number.
 
-    x: address of (images, channels, area), none of them 0; mean, variance: of (channels).
+    x: (images, channels, area), none of them 0; mean, which is returned, and variance: (channels).
     """
+    cdef const float *values = floats_of(x, images * channels * area)
+    cdef float *means = floats_of(mean, channels)
+    cdef float *variances = floats_of(variance, channels)
     cdef Py_ssize_t c, image, i, start, n
     cdef double total, total_squares, count = images * area
     cdef float around
@@ -105,11 +114,11 @@ def moments(
     with nogil:
         for c in range(channels):
             # Differences from a value of the channel itself: else squares of large means cancel.
-            around = (<const float *>x)[c * area]
+            around = values[c * area]
             for i in range(LANES):
                 sums[i] = squares[i] = 0
             for image in range(images):
-                source = <const float *>x + (image * channels + c) * area
+                source = values + (image * channels + c) * area
                 start = 0
                 while start < area:
                     n = LANES if area - start > LANES else area - start
@@ -120,9 +129,10 @@ def moments(
                 total += sums[i]
                 total_squares += squares[i]
             total /= count
-            (<float *>mean)[c] = <float>(around + total)
+            means[c] = <float>(around + total)
             total_squares = total_squares / count - total * total
-            (<float *>variance)[c] = <float>(0 if total_squares < 0 else total_squares)
+            variances[c] = <float>(0 if total_squares < 0 else total_squares)
+    return mean
 
 
 def normalize(

@@ -13,16 +13,12 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
 from bridge.caffe2.operators.layers import distance_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
-
-
-_half_square = recordable(distance_kernels.half_square)
-_half_square_gradient = recordable(distance_kernels.half_square_gradient)
 
 
 def _pairs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -40,7 +36,7 @@ def squared_l2_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     x, y = _pairs(x, y)
     if takes_few(x, y):
         z = x.new_empty(x.shape[0]) if out is None else out
-        return _half_square(z, x, y, *x.shape)
+        return run_kernel(distance_kernels.half_square, z, x, y, *x.shape)
     apart = x - y
     return torch.mul((apart * apart).sum(1), 0.5, out=out)
 
@@ -90,7 +86,7 @@ def squared_l2_distance_gradient(
     a, b, dz = _gradient_pairs(x, y, dz)
     if takes_few(a, b, dz):
         dx, dy = (torch.empty_like(x), torch.empty_like(y)) if out is None else out
-        return _half_square_gradient(dx, dy, a, b, dz, *a.shape), dy
+        return run_kernel(distance_kernels.half_square_gradient, dx, dy, a, b, dz, *a.shape), dy
     dx = ((a - b) * dz).view(x.shape)
     return dx, -dx
 

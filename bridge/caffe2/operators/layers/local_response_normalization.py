@@ -10,7 +10,7 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.buffers import first_buffer
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
-from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.layers import channel_kernels
 
 TYPE_CHECKING = False
@@ -71,7 +71,8 @@ def lrn(
         require(size > 0, "size is positive", size)
         y = torch.empty_like(x) if room is None else room
         base = torch.empty_like(x) if out is None or outputs == 1 else out[1]
-        y = _by_kernel(x, y, base, size, alpha / size, bias)
+        numbers = (*x.shape[:2], x.shape[2] * x.shape[3], size, alpha / size, bias)
+        y = run_kernel(channel_kernels.local_response, x, y, base, *numbers)
         return (y, base) if outputs == 2 else (y,)
     base = _base(x, size, alpha, bias)
     if room is None:
@@ -80,15 +81,6 @@ def lrn(
         torch.mul(x, _power(base, beta), out=channels_first(room, order))
         found = room
     return (found, channels_last(base, order).detach()) if outputs == 2 else (found,)
-
-
-@recordable
-def _by_kernel(x: Tensor, y: Tensor, base: Tensor, size: int, factor: float, bias: float) -> Tensor:
-    n, c, height, width = x.shape
-    numel = n * c * height * width
-    addresses = address_of(x, numel), address_of(y, numel), address_of(base, numel)
-    channel_kernels.local_response(*addresses, n, c, height * width, size, factor, bias)
-    return y
 
 
 @operator("LRNGradient", defaults=lrn)

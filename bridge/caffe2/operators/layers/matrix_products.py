@@ -15,7 +15,7 @@ from bridge.caffe2.operators.base.checks import (
     broadcast_sizes,
     require,
 )
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.layers import matrix_kernels
 
 TYPE_CHECKING = False
@@ -56,14 +56,11 @@ def _connected(
     rows, depth, columns = (*matrix.shape, b.shape[0])
     if not transposed and takes_kernels(x, w, b) and rows * depth * columns <= _SMALL:
         y = x.new_empty((*outer, columns)) if out is None else out
-        return _by_kernel(x, w, b, y, rows, depth, columns)
+        return run_kernel(matrix_kernels.fully_connected, x, w, b, y, rows, depth, columns)
     if out is not None:
         torch.addmm(b, matrix, weights, out=as_matrix(out, len(outer)))
         return out
     return torch.addmm(b, matrix, weights).view(*outer, b.shape[0])
-
-
-_by_kernel = recordable(matrix_kernels.fully_connected)
 
 
 @operator("FC", gradient="FCGradient i0 i1 g0 > 1 2 0")

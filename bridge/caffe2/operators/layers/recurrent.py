@@ -14,7 +14,7 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.layers import recurrent_kernels
 
 TYPE_CHECKING = False
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from bridge.caffe2.execution.declaration import Out
-
-_lstm_step = recordable(recurrent_kernels.lstm_step)
-_lstm_step_gradient = recordable(recurrent_kernels.lstm_step_gradient)
 
 
 def _continues(
@@ -132,7 +129,7 @@ def lstm_unit(
     if _takes_kernel(out, (hidden, cell, gates), length, t):
         states = (hidden, cell, gates, length, t, *i.shape)
         new = out or [torch.empty_like(cell) for _ in range(2)]
-        _lstm_step(*new, *states, drop_states, forget_bias)
+        run_kernel(recurrent_kernels.lstm_step, *new, *states, drop_states, forget_bias)
         return tuple(new)
     old_h, old_c = hidden.view(i.shape), cell.view(i.shape)
     new_c = torch.sigmoid(f + forget_bias) * old_c + torch.sigmoid(i) * torch.tanh(g)
@@ -170,7 +167,7 @@ def lstm_unit_gradient(
     if _takes_kernel(out, (cell, gates, *last[1:4]), length, t):
         states = (cell, gates, length, t, *last[1:4], *i.shape)
         slopes = out or [torch.empty_like(one) for one in (hidden, cell, gates)]
-        _lstm_step_gradient(*slopes, *states, drop_states, forget_bias)
+        run_kernel(recurrent_kernels.lstm_step_gradient, *slopes, *states, drop_states, forget_bias)
         return tuple(slopes)
     old = cell.view(i.shape)
     new, dh, dc = (one.view(i.shape) for one in last[1:4])

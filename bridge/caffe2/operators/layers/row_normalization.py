@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import axis_from_front, require
-from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.layers import softmax_kernels
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
@@ -28,26 +28,12 @@ def softmax(x: Tensor, *, axis: int = 1, out: Out = None) -> Tensor:
     axis = axis_from_front(axis, x.dim())
     rows = as_matrix(x, axis)
     if takes_kernels(x) and 0 < rows.shape[1] < SHORT:
-        return _by_kernel(x, torch.empty_like(x) if out is None else out, *rows.shape)
+        y = torch.empty_like(x) if out is None else out
+        return run_kernel(softmax_kernels.softmax, x, y, *rows.shape)
     if out is None:
         return torch.softmax(rows, 1).view(x.shape)
     torch._softmax(rows, 1, False, out=as_matrix(out, axis))
     return out
-
-
-@recordable
-def _by_kernel(x: Tensor, y: Tensor, rows: int, columns: int) -> Tensor:
-    n = rows * columns
-    softmax_kernels.softmax(address_of(x, n), address_of(y, n), rows, columns)
-    return y
-
-
-@recordable
-def _gradient_by_kernel(y: Tensor, dy: Tensor, dx: Tensor, rows: int, columns: int) -> Tensor:
-    n = rows * columns
-    addresses = address_of(y, n), address_of(dy, n), address_of(dx, n)
-    softmax_kernels.softmax_gradient(*addresses, rows, columns)
-    return dx
 
 
 @operator("SoftmaxGradient")
@@ -58,7 +44,8 @@ def softmax_gradient(y: Tensor, dy: Tensor, *, axis: int = 1, out: Out = None) -
     rows = as_matrix(y, axis)
     drows = dy.view(rows.shape)
     if takes_kernels(y, dy) and 0 < rows.shape[1] < SHORT:
-        return _gradient_by_kernel(y, dy, torch.empty_like(y) if out is None else out, *rows.shape)
+        dx = torch.empty_like(y) if out is None else out
+        return run_kernel(softmax_kernels.softmax_gradient, y, dy, dx, *rows.shape)
     if y.requires_grad or dy.requires_grad or not rows.numel():
         return (rows * (drows - (rows * drows).sum(1, keepdim=True))).view(y.shape)
     back = torch._softmax_backward_data

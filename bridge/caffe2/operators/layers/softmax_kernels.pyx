@@ -8,15 +8,19 @@ most; longer rows are for torch.
 
 from libc.math cimport expf
 
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
-def softmax(size_t x, size_t y, Py_ssize_t rows, Py_ssize_t columns) -> None:
-    """Set the rows of `y` to exp(x) over its sum.
+# pyi: from torch import Tensor
 
-    x, y: addresses of (rows, columns), row-major float32, which may be the same. Not checked.
+
+def softmax(x: Tensor, y: Tensor, Py_ssize_t rows, Py_ssize_t columns) -> Tensor:
+    """Set the rows of `y` to exp(x) over its sum, and return it.
+
+    x, y: (rows, columns), row-major float32, which may be the same.
     """
     cdef Py_ssize_t _row, j
-    cdef const float *source = <const float *>x
-    cdef float *target = <float *>y
+    cdef const float *source = floats_of(x, rows * columns)
+    cdef float *target = floats_of(y, rows * columns)
     cdef float largest, total, share
     with nogil:
         for _row in range(rows):
@@ -32,17 +36,20 @@ def softmax(size_t x, size_t y, Py_ssize_t rows, Py_ssize_t columns) -> None:
                 target[j] *= share
             source += columns
             target += columns
+    return y
 
 
-def softmax_gradient(size_t y, size_t dy, size_t dx, Py_ssize_t rows, Py_ssize_t columns) -> None:
-    """Set the rows of `dx` to y times (dy - the sum of y * dy of the row).
+def softmax_gradient(
+    y: Tensor, dy: Tensor, dx: Tensor, Py_ssize_t rows, Py_ssize_t columns
+) -> Tensor:
+    """Set the rows of `dx` to y times (dy - the sum of y * dy of the row), and return it.
 
-    y, dy, dx: addresses of (rows, columns), row-major float32; dx may be one of the others.
+    y, dy, dx: (rows, columns), row-major float32; dx may be one of the others.
     """
     cdef Py_ssize_t _row, j
-    cdef const float *values = <const float *>y
-    cdef const float *slopes = <const float *>dy
-    cdef float *target = <float *>dx
+    cdef const float *values = floats_of(y, rows * columns)
+    cdef const float *slopes = floats_of(dy, rows * columns)
+    cdef float *target = floats_of(dx, rows * columns)
     cdef float inner
     with nogil:
         for _row in range(rows):
@@ -54,3 +61,4 @@ def softmax_gradient(size_t y, size_t dy, size_t dx, Py_ssize_t rows, Py_ssize_t
             values += columns
             slopes += columns
             target += columns
+    return dx

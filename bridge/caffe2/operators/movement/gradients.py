@@ -17,7 +17,7 @@ from bridge.caffe2.operators.base.checks import (
     require,
     require_range,
 )
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.movement import row_kernels
 from bridge.caffe2.operators.movement.slice_gather import slice_bounds
 from bridge.caffe2.operators.movement.tile_expand import tiling
@@ -25,8 +25,6 @@ from bridge.caffe2.operators.movement.tile_expand import tiling
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
-
-_add_along = recordable(row_kernels.add_along)
 
 
 @operator("SliceGradient", inputs="0-*", outputs="0-*", types=None)
@@ -110,7 +108,7 @@ def batch_gather_gradient(
     fits = fits and out is not None and takes_kernels(indices, dtype=indices.dtype)
     if fits and out is not None and takes_kernels(out, dy):
         wide = indices.dtype is torch.int64
-        return _add_along(out, dy, indices, outer, n, rows, inner, wide)
+        return run_kernel(row_kernels.add_along, out, dy, indices, outer, n, rows, inner, wide)
     require_range("the indices", indices, rows)
     if match_outer:
         require(indices.shape[:axis] == data.shape[:axis], "the outer dimensions match", indices)

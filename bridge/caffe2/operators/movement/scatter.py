@@ -14,16 +14,13 @@ from torch import Tensor
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT64, INTS, axis_from_front, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import row_indices
 from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
-
-_assign = recordable(row_kernels.assign)
-_add_weighted = recordable(row_kernels.add_weighted)
 
 
 @operator(
@@ -47,7 +44,9 @@ def scatter_assign(data: Tensor, indices: Tensor, slices: Tensor, *, out: Out = 
         indices, dtype=indices.dtype
     ):
         sizes = (n, rows, row, data.element_size())
-        return _assign(target, slices, indices, *sizes, indices.dtype is torch.int64)
+        return run_kernel(
+            row_kernels.assign, target, slices, indices, *sizes, indices.dtype is torch.int64
+        )
     places = row_indices(indices, rows)
     return target.index_put_((places,), slices.reshape(n, *data.shape[1:]))
 
@@ -77,7 +76,9 @@ def scatter_weighted_sum(
     if takes_kernels(x0, w0, *others) and takes_kernels(indices, dtype=indices.dtype):
         given = x0.clone() if out is None else out
         sizes = (n, rows, width, indices.dtype is torch.int64)
-        return _add_weighted(given, w0, indices, [*others[::2]], [*others[1::2]], *sizes)
+        return run_kernel(
+            row_kernels.add_weighted, given, w0, indices, [*others[::2]], [*others[1::2]], *sizes
+        )
     places = row_indices(indices, rows)
     factors = [float(weight.item()) for weight in others[1::2]]
     scale = float(w0.item())

@@ -14,7 +14,7 @@ from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import INTS, axis_from_front, has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
 _FEW = 1 << 20  # elements; for more, torch on several threads is faster
-
-_take = recordable(row_kernels.take)
 
 
 def slice_bounds(start: int, end: int, size: int) -> tuple[int, int]:
@@ -177,7 +175,9 @@ def gather(
         if n * width <= _FEW:
             y = data.new_empty((*indices.shape, *data.shape[1:])) if out is None else out
             sizes = (n, data.shape[0], width, data.element_size())
-            return _take(y, data, indices, *sizes, indices.dtype is torch.int64, wrap)
+            return run_kernel(
+                row_kernels.take, y, data, indices, *sizes, indices.dtype is torch.int64, wrap
+            )
     return _gathered(data, indices, axis, wrap, match_outer)
 
 

@@ -13,15 +13,14 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import INT32, axis_from_front, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
-from bridge.caffe2.operators.elementwise import few_elements
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
+from bridge.caffe2.operators.elementwise import small_kernels
 from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
-_split = recordable(row_kernels.split)
 _FEW_ROWS = 64  # of which each is a copy; for more, torch's loops win
 
 
@@ -65,7 +64,8 @@ def concat(
         widths = [math.prod(x.shape[along:]) for x in xs]
         rows = math.prod(first.shape[:along])
         if rows * len(xs) <= _FEW_ROWS:
-            return few_elements.join(out[0], list(xs), rows, widths), out[1].copy_(sizes)
+            y = run_kernel(small_kernels.join, out[0], list(xs), rows, widths)
+            return y, out[1].copy_(sizes)
     join = torch.stack if stacks else torch.cat
     if out is None:
         return join(xs, along), sizes
@@ -123,7 +123,7 @@ def _by_kernel(
     ):
         return None
     outer, inner = math.prod(before), math.prod(after)
-    _split(x, list(parts), sizes, lengths, outer, inner, x.element_size())
+    run_kernel(row_kernels.split, x, list(parts), sizes, lengths, outer, inner, x.element_size())
     return parts
 
 
@@ -142,7 +142,7 @@ def _parts(x: Tensor, axis: int, sizes: list[int], narrow: bool, out: Out) -> tu
     outs = (out,) if len(parts) == 1 else tuple(out)
     if len(outs) > 1 and not narrow and takes_kernels(x, *outs, dtype=x.dtype):
         outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-        _split(x, list(outs), sizes, None, outer, inner, x.element_size())
+        run_kernel(row_kernels.split, x, list(outs), sizes, None, outer, inner, x.element_size())
         return outs
     return tuple([one.copy_(part) for one, part in zip(outs, parts, strict=True)])
 

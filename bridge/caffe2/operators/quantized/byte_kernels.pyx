@@ -2,13 +2,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Rows of float32 to rows of bytes with their scale and bias, and back, on the CPU.
 
-Memory is given by address, contiguous; nothing is checked.
+Operands are row-major torch tensors; only their numbers of elements are checked.
 """
 
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memcpy
 
 from bridge.caffe2.operators.base.cloned cimport cloned_void, inlined_void
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
 cdef enum:
     TAIL = 8        # bytes of the scale and the bias
@@ -68,16 +69,25 @@ cdef cloned_void rows_to_floats(
         target += width
 
 
-def to_bytes(size_t x, Py_ssize_t rows, Py_ssize_t width, size_t y) -> None:
-    """Set `y` (rows, width + 8) to the bytes of `x` (rows, width), scales and biases.
+# pyi: from torch import Tensor
+
+
+def to_bytes(x: Tensor, y: Tensor, Py_ssize_t rows, Py_ssize_t width) -> Tensor:
+    """Set `y` (rows, width + 8) to the bytes of `x` (rows, width), scales and biases; return it.
 
     `width` is not 0.
     """
+    cdef const float *source = floats_of(x, rows * width)
+    cdef uint8_t *target = <uint8_t *>floats_of(y, rows * (width + TAIL))
     with nogil:
-        rows_to_bytes(<const float *>x, rows, width, <uint8_t *>y)
+        rows_to_bytes(source, rows, width, target)
+    return y
 
 
-def to_floats(size_t x, Py_ssize_t rows, Py_ssize_t width, size_t y) -> None:
-    """Set `y` (rows, width) to byte * scale + bias of the rows of `x` (rows, width + 8)."""
+def to_floats(x: Tensor, y: Tensor, Py_ssize_t rows, Py_ssize_t width) -> Tensor:
+    """Set `y` (rows, width) to byte * scale + bias of `x` (rows, width + 8); return it."""
+    cdef const uint8_t *source = <const uint8_t *>floats_of(x, rows * (width + TAIL))
+    cdef float *target = floats_of(y, rows * width)
     with nogil:
-        rows_to_floats(<const uint8_t *>x, rows, width, <float *>y)
+        rows_to_floats(source, rows, width, target)
+    return y

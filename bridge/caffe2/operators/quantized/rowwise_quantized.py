@@ -15,7 +15,7 @@ from torch import Tensor
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INTS, require
-from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, select_rows
 from bridge.caffe2.operators.quantized import byte_kernels
 
@@ -67,20 +67,6 @@ def dequantized(rows: Tensor, half: bool = False) -> Tensor:
     return rows[..., :width].float() * ends[..., :1] + ends[..., 1:]
 
 
-@recordable
-def _to_bytes(x: Tensor, out: Tensor, rows: int, width: int) -> Tensor:
-    ends = address_of(x, rows * width), address_of(out, rows * (width + 8))
-    byte_kernels.to_bytes(ends[0], rows, width, ends[1])
-    return out
-
-
-@recordable
-def _to_floats(x: Tensor, out: Tensor, rows: int, width: int) -> Tensor:
-    ends = address_of(x, rows * (width + 8)), address_of(out, rows * width)
-    byte_kernels.to_floats(ends[0], rows, width, ends[1])
-    return out
-
-
 @operator("FloatToFused8BitRowwiseQuantized", gradient="none")
 @operator("HalfFloatToFused8BitRowwiseQuantized", types=HALF, gradient="none")
 def float_to_fused_8bit_rowwise_quantized(x: Tensor, *, out: Out = None) -> Tensor:
@@ -89,8 +75,7 @@ def float_to_fused_8bit_rowwise_quantized(x: Tensor, *, out: Out = None) -> Tens
         *sizes, width = x.shape
         if out is None:
             out = x.new_empty((*sizes, width + 8), dtype=torch.uint8)
-        _to_bytes(x, out, math.prod(sizes), width)
-        return out
+        return run_kernel(byte_kernels.to_bytes, x, out, math.prod(sizes), width)
     return _quantized(x, half=False)
 
 
@@ -108,8 +93,7 @@ def fused_8bit_rowwise_quantized_to_float(x: Tensor, *, out: Out = None) -> Tens
         *sizes, width = x.shape
         if out is None:
             out = x.new_empty((*sizes, width - 8), dtype=torch.float32)
-        _to_floats(x, out, math.prod(sizes), width - 8)
-        return out
+        return run_kernel(byte_kernels.to_floats, x, out, math.prod(sizes), width - 8)
     return dequantized(x)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
 from bridge.caffe2.operators.base.gradients import extreme_over
 from bridge.caffe2.operators.movement import row_kernels
 
@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-
-_sum_rows = recordable(row_kernels.sum_rows)
 
 _FLOAT_TYPES = {"lengths": INT32}
 _TYPES = {"x": NUMBERS, "lengths": INT32}
@@ -101,7 +99,7 @@ def reduce_front_sum(
     is_plain = lengths is None and num_reduce_dim == 1 and x.dim() and takes_few(x)
     if is_plain and x.numel():
         y = x.new_empty(x.shape[1:]) if out is None else out
-        return _sum_rows(y, x, x.shape[0], x.numel() // x.shape[0])
+        return run_kernel(row_kernels.sum_rows, y, x, x.shape[0], x.numel() // x.shape[0])
     return _total(x, lengths, num_reduce_dim, True, out)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _FEW = 1 << 14  # elements; for more, torch takes as long
 
-_repeat = recordable(row_kernels.repeat)
 
 _TYPES = {"dy": NUMBERS, "x": None, "lengths": INT32}
 _MAX_TYPES = {"lengths": INT32}
@@ -86,7 +85,9 @@ def reduce_front_sum_gradient(
     if lengths is None and num_reduce_dim == 1 and x.dim() and takes_kernels(dy):
         rows, width = x.shape[0], dy.numel()
         if x.is_floating_point() and x.numel() == rows * width <= _FEW:
-            return _repeat(dy.new_empty(x.shape) if out is None else out, dy, rows, width)
+            return run_kernel(
+                row_kernels.repeat, dy.new_empty(x.shape) if out is None else out, dy, rows, width
+            )
     return _back(dy, x, lengths, num_reduce_dim, True, False)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.search import piece_kernels
 
 TYPE_CHECKING = False
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from bridge.caffe2.execution.declaration import Out
-
-_linear_pieces = recordable(piece_kernels.linear_pieces)
 
 
 @operator("StumpFunc", gradient="none")
@@ -91,7 +89,9 @@ def piecewise_linear_transform(
         made = torch.empty_like(x) if out is None else out
         rows = x.shape[0]
         columns = x.shape[1] if x.dim() == 2 else 1
-        return _linear_pieces(made, x, *found, rows, columns, counts[1] // groups, binary)
+        return run_kernel(
+            piece_kernels.linear_pieces, made, x, *found, rows, columns, counts[1] // groups, binary
+        )
     edges, factors, offsets = (
         (x.new_tensor(one) if type(one) is list else one).reshape(groups, -1) for one in found
     )

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
-from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.search import top_k_kernels
 
 TYPE_CHECKING = False
@@ -36,17 +36,6 @@ def top_k_axis(axis: int, x: Tensor) -> int:
     axis = x.dim() - 1 if axis == -1 else axis
     require(0 <= axis < x.dim(), f"axis {axis} is one of the dimensions", x)
     return axis
-
-
-@recordable
-def _by_kernel(x: Tensor, sizes: tuple[int, int, int], k: int, *made: Tensor) -> tuple[Tensor, ...]:
-    outer, n, inner = sizes
-    found = outer * k * inner
-    places = [address_of(one, found) for one in made]
-    top_k_kernels.top_k(
-        address_of(x, outer * n * inner), *sizes, k, *places, *[0] * (3 - len(places))
-    )
-    return made
 
 
 @operator(
@@ -83,7 +72,8 @@ def top_k(
             made = x.new_empty(sizes), x.new_empty(sizes, dtype=torch.int64)
             if outputs == 3:
                 made += (x.new_empty(outer * k * inner, dtype=torch.int64),)
-        _by_kernel(x, (outer, n, inner), k, *made)
+        flat = made[2] if outputs == 3 else None
+        run_kernel(top_k_kernels.top_k, x, made[0], made[1], flat, outer, n, inner, k)
         return tuple(made)
     values, places = sorted_down(x.reshape(outer, n, inner), 1)
     values, places = values[:, :k], places[:, :k]

@@ -1,6 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by tools/make_stubs.py; do not edit.
 
+from torch import Tensor
+
 def top_k(
-    x: int, outer: int, n: int, inner: int, k: int, values: int, places: int, flat: int
-) -> None: ...
+    x: Tensor,
+    values: Tensor,
+    places: Tensor,
+    flat: Tensor | None,
+    outer: int,
+    n: int,
+    inner: int,
+    k: int,
+) -> Tensor: ...

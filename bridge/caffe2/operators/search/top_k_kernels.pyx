@@ -2,10 +2,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The largest elements of rows of float32 on the CPU, without sorting the others.
 
-Memory is given by address, contiguous; nothing is checked.
+Operands are row-major torch tensors; only their numbers of elements are checked.
 """
 
 from libc.stdint cimport int64_t
+
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
 
 cdef inline bint is_before(float a, int64_t i, float b, int64_t j) noexcept nogil:
@@ -76,32 +78,37 @@ cdef void of_row(
         places[i * step] = -1
 
 
+# pyi: from torch import Tensor
+
+
 def top_k(
-    size_t x,
+    x: Tensor,
+    values: Tensor,
+    places: Tensor,
+    flat: Tensor | None,
     Py_ssize_t outer,
     Py_ssize_t n,
     Py_ssize_t inner,
     Py_ssize_t k,
-    size_t values,
-    size_t places,
-    size_t flat,
-) -> None:
+) -> Tensor:
     """Set `values` to the `k` largest elements, `places` to where they are, `flat` to that in `x`.
 
-    x: (outer, n, inner). values: (outer, k, inner). places, flat: the same, of int64; flat may be
-    0. Of missing elements the value is 0 and the place -1.
+    x: (outer, n, inner). values, which are returned: (outer, k, inner). places, flat: the same, of
+    int64; flat may be None. Of missing elements the value is 0 and the place -1.
     """
+    cdef const float *source = floats_of(x, outer * n * inner)
+    cdef float *found = floats_of(values, outer * k * inner)
+    cdef int64_t *at_axis = <int64_t *>floats_of(places, outer * k * inner)
+    cdef int64_t *at_all = NULL if flat is None else <int64_t *>floats_of(flat, outer * k * inner)
     cdef Py_ssize_t o, i, j, at
     cdef int64_t place
     with nogil:
         for o in range(outer):
             for i in range(inner):
                 at = o * k * inner + i
-                of_row(
-                    <const float *>x + o * n * inner + i, n, k, inner, <float *>values + at,
-                    <int64_t *>places + at)
-                if flat:
+                of_row(source + o * n * inner + i, n, k, inner, found + at, at_axis + at)
+                if at_all != NULL:
                     for j in range(k):
-                        place = (<int64_t *>places)[at + j * inner]
-                        (<int64_t *>flat)[at + j * inner] = \
-                            -1 if place < 0 else (o * n + place) * inner + i
+                        place = at_axis[at + j * inner]
+                        at_all[at + j * inner] = -1 if place < 0 else (o * n + place) * inner + i
+    return values

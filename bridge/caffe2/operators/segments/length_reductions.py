@@ -15,7 +15,7 @@ from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.rows_and_segments import (
     positions_in_segments,
@@ -29,7 +29,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-_greatest_by_lengths = recordable(length_kernels.greatest_by_lengths)
 
 BY_LENGTHS = {"lengths": INT32}
 # Caffe2 has lengths of int32; NumPy 2 makes int64 of them where NumPy 1 did not.
@@ -102,7 +101,9 @@ def lengths_max(data: Tensor, lengths: Tensor, *, out: Out = None) -> Tensor:
     if takes_kernels(data) and takes_kernels(lengths, dtype=lengths.dtype):
         n, segments, row = data.shape[0], lengths.shape[0], data.shape[1:]
         made = data.new_empty((segments, *row)) if out is None else out
-        return _greatest_by_lengths(made, data, lengths, n, row.numel(), segments)
+        return run_kernel(
+            length_kernels.greatest_by_lengths, made, data, lengths, n, row.numel(), segments
+        )
     greatest = sum_segments(data.detach(), None, lengths, "max")
     if not data.requires_grad:
         return greatest

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import (
     along_rows,
     counts_of,
@@ -27,7 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-_rows_of_segments = recordable(length_kernels.rows_of_segments)
 
 BY_IDS = {"ids": INT32}
 BY_LENGTHS = {"lengths": INT32}
@@ -64,7 +63,16 @@ def _by_kernel(
         return None
     if length_kernels.sum_of_lengths(lengths, segments) != n:  # which the kernel checks again
         return None
-    return _rows_of_segments(out, dy, lengths, segments, n, math.prod(dy.shape[1:]), mean)
+    return run_kernel(
+        length_kernels.rows_of_segments,
+        out,
+        dy,
+        lengths,
+        segments,
+        n,
+        math.prod(dy.shape[1:]),
+        mean,
+    )
 
 
 def _over_counts(rows: Tensor, ids: Tensor, n: int) -> Tensor:

@@ -18,7 +18,7 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, counts_of, select_rows
 from bridge.caffe2.operators.segments import length_kernels
@@ -27,7 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
-_sums_by_ids = recordable(length_kernels.sums_by_ids)
 
 BY_IDS = {"segment_ids": INT32}
 BY_INDICES = {"indices": INTS, "segment_ids": INT32}
@@ -78,7 +77,7 @@ def _take_kernels(rows: Tensor, ids: Tensor) -> bool:
 def _sum_by_kernel(rows: Tensor, ids: Tensor, segments: int, out: Out = None) -> Tensor:
     n, *sizes = rows.shape
     made = rows.new_empty((segments, *sizes)) if out is None else out
-    return _sums_by_ids(made, rows, ids, n, math.prod(sizes), segments)
+    return run_kernel(length_kernels.sums_by_ids, made, rows, ids, n, math.prod(sizes), segments)
 
 
 def _sorted(rows: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, int]:

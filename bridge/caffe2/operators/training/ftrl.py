@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require, single
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few
+from bridge.caffe2.operators.base.cpu_kernels import takes_few
 from bridge.caffe2.operators.training import step_kernels
 from bridge.caffe2.operators.training.optimizers import alike, all_of, learning_rate_of, written
 from bridge.caffe2.operators.training.row_rounds import stepped
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from bridge.caffe2.execution.declaration import Arguments, Out
-
-_ftrl = recordable(step_kernels.ftrl)
 
 
 class FtrlSettings:
@@ -92,7 +90,7 @@ def _stepped(
     require(n_z.numel() == 2 * w.numel(), "there is one pair of n and z per parameter", n_z, w)
     if matrix is None and takes_few(w, n_z, g, *(() if alpha is None else (alpha,))):
         given = (None, g, alpha, *all_of(w), *settings.for_kernel(alpha))
-        return stepped(_ftrl, out, (var, n_z), *given)
+        return stepped(step_kernels.ftrl, out, (var, n_z), *given)
     n, z = n_z.reshape(-1, 2).unbind(1)
     new, n, z = ftrl_step(w.view(-1), n, z, g.view(-1), alpha, settings, matrix)
     return written(out, new.view(w.shape), torch.stack([n, z], 1).view(n_z.shape))

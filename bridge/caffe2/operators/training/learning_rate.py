@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT64, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.training import step_kernels
 from bridge.caffe2.operators.training.learning_rate_policies import POLICIES
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from bridge.caffe2.execution.declaration import Arguments, Out, TargetDevice
-
-_rate = recordable(step_kernels.rate)
 
 
 class Policy:
@@ -108,6 +106,6 @@ def learning_rate(
     require(iteration.numel() > 0, "there is an iteration", iteration)
     room = torch.empty((), dtype=torch.float32, device=device) if out is None else out
     if takes_kernels(room) and takes_kernels(iteration, dtype=torch.int64):
-        return _rate(room, iteration, iteration.numel(), policy.rate)
+        return run_kernel(step_kernels.rate, room, iteration, iteration.numel(), policy.rate)
     n = 0 if policy.is_fixed else int(iteration.view(-1)[0])
     return room.fill_(policy.rate(n))

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 from bridge.caffe2.operators.training import loss_kernels
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
 SMALLEST = 1e-20  # lower bound of probabilities before their logarithm
-
-_sigmoid_cross_entropy = recordable(loss_kernels.sigmoid_cross_entropy)
-_sigmoid_cross_entropy_gradient = recordable(loss_kernels.sigmoid_cross_entropy_gradient)
-_label_cross_entropy = recordable(loss_kernels.label_cross_entropy)
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -62,7 +58,7 @@ def label_cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
         _require_labels(rows, label)
         n, width = rows.shape
         made = x.new_empty(n) if out is None else out
-        return _label_cross_entropy(made, rows, label, n, width, SMALLEST)
+        return run_kernel(loss_kernels.label_cross_entropy, made, rows, label, n, width, SMALLEST)
     rows, at = _labelled(x, label)
     return torch.neg(_bounded(gathered("labels", rows, at).view(-1)).log(), out=out)
 
@@ -147,7 +143,7 @@ def _logits_loss(
     # In the first run, too, which has no buffer: the last bits are not those of torch's functions.
     if plain and not given and takes_few(x, t if out is None else out, t):
         losses = x.new_empty(logits.shape[:-1]) if out is None else out
-        return _sigmoid_cross_entropy(losses, x, t, *x.shape)
+        return run_kernel(loss_kernels.sigmoid_cross_entropy, losses, x, t, *x.shape)
     if plain:
         weight = given[0] if given else None
         losses = torch.binary_cross_entropy_with_logits(x, t, weight, None, 0)  # none are summed
@@ -179,7 +175,7 @@ def _logits_gradient(
     plain = not (trick or unjoined or given)
     if plain and takes_few(x, x if out is None else out, dy, t):
         slopes = torch.empty_like(logits) if out is None else out
-        return _sigmoid_cross_entropy_gradient(slopes, dy, x, t, *x.shape)
+        return run_kernel(loss_kernels.sigmoid_cross_entropy_gradient, slopes, dy, x, t, *x.shape)
     if trick:
         slopes = (2 * t - 1) * torch.sigmoid(-x)
     elif unjoined:

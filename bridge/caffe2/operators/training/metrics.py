@@ -8,18 +8,13 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.layers import distance_kernels
 from bridge.caffe2.operators.training import loss_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
-
-
-_accuracy = recordable(loss_kernels.accuracy)
-_mean = recordable(distance_kernels.mean)
-_spread = recordable(distance_kernels.spread)
 
 
 @operator("AveragedLoss", gradient="AveragedLossGradient i0 g0 > 0")
@@ -30,7 +25,7 @@ def averaged_loss(x: Tensor, *, out: Out = None) -> Tensor:
     """
     n = x.numel()
     if takes_few(x) and n:
-        return _mean(x.new_empty(()) if out is None else out, x, n)
+        return run_kernel(distance_kernels.mean, x.new_empty(()) if out is None else out, x, n)
     return x.mean() if n else x.new_zeros(())
 
 
@@ -40,7 +35,9 @@ def averaged_loss_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     require(dy.numel() == 1, "the gradient has one element", dy)
     n = x.numel()
     if takes_few(x, dy) and n:
-        return _spread(x.new_empty(x.shape) if out is None else out, dy, n)
+        return run_kernel(
+            distance_kernels.spread, x.new_empty(x.shape) if out is None else out, dy, n
+        )
     return torch.div(dy.view(()).expand(x.shape), max(n, 1), out=out)
 
 
@@ -61,7 +58,14 @@ def accuracy(x: Tensor, label: Tensor, *, top_k: int = 1, out: Out = None) -> Te
     """
     _classified(x, label)
     if takes_kernels(x) and takes_kernels(label, dtype=torch.int32):
-        return _accuracy(x.new_empty(()) if out is None else out, x, label, *x.shape, top_k)
+        return run_kernel(
+            loss_kernels.accuracy,
+            x.new_empty(()) if out is None else out,
+            x,
+            label,
+            *x.shape,
+            top_k,
+        )
     index = label.view(-1, 1).long()
     own = gathered("labels", x, index)
     places = torch.arange(x.shape[1], device=x.device)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_few
+from bridge.caffe2.operators.base.cpu_kernels import takes_few
 from bridge.caffe2.operators.training import step_kernels
 from bridge.caffe2.operators.training.row_rounds import stepped
 
@@ -43,15 +43,6 @@ def written(out: Out, *values: Tensor) -> tuple[Tensor, ...]:
         if value is not room:
             room.copy_(value.view(room.shape))
     return tuple(out)
-
-
-_adam = recordable(step_kernels.adam)
-_adagrad = recordable(step_kernels.adagrad)
-_momentum = recordable(step_kernels.momentum)
-_wngrad = recordable(step_kernels.wngrad)
-_adadelta = recordable(step_kernels.adadelta)
-_storm = recordable(step_kernels.storm)
-_rms_prop = recordable(step_kernels.rms_prop)
 
 
 def all_of(x: Tensor) -> tuple[int, int, int, bool]:
@@ -103,7 +94,7 @@ def momentum_sgd_update(
     g, m, w = alike(grad, moment, param)
     if takes_few(g, m, w, lr):
         given = (None, learning_rate_of(lr), *all_of(g), momentum, nesterov)
-        return stepped(_momentum, out, (grad, moment, param), *given)
+        return stepped(step_kernels.momentum, out, (grad, moment, param), *given)
     step, new = momentum_step(g, m, learning_rate_of(lr), momentum, nesterov)
     if out is None:
         return step, new.view(moment.shape), (w - step).view(param.shape)
@@ -150,7 +141,7 @@ def adam(
     if takes_few(w, m, v, g, lr) and iteration.is_cpu and iteration.numel() == 1:
         states = (param, moment_1, moment_2, param)[:outputs]
         given = (g, lr, iteration, w.numel(), beta1, beta2, epsilon)
-        return stepped(_adam, out, states, *(() if outputs > 3 else (None,)), *given)
+        return stepped(step_kernels.adam, out, states, *(() if outputs > 3 else (None,)), *given)
     correction = adam_correction(iteration, beta1, beta2)
     places = (None, None, None) if out is None else [one.view(w.shape) for one in out[:3]]
     m = torch.add(m * beta1, g, alpha=1 - beta1, out=places[1])
@@ -183,7 +174,7 @@ def adagrad(
     w, h, g = alike(param, moment, grad)
     if outputs == 2 and takes_few(w, h, g, lr):
         given = (g, learning_rate_of(lr), w.numel(), epsilon, decay, weight_decay)
-        return stepped(_adagrad, out, (param, moment), *given)
+        return stepped(step_kernels.adagrad, out, (param, moment), *given)
     g = torch.add(g, w, alpha=weight_decay) if weight_decay else g
     places = (None, None) if out is None else [one.view(w.shape) for one in out[:2]]
     h = torch.add(h * decay, g * g, out=places[1])
@@ -214,7 +205,7 @@ def rms_prop(
     g, squares, m = alike(grad, mean_squares, moment)
     if takes_few(g, squares, m, lr):
         given = (learning_rate_of(lr), g.numel(), decay, momentum, epsilon)
-        return stepped(_rms_prop, out, (grad, mean_squares, moment), *given)
+        return stepped(step_kernels.rms_prop, out, (grad, mean_squares, moment), *given)
     squares = torch.add(squares, g * g - squares, alpha=1 - decay)
     step = g * learning_rate_of(lr) / torch.sqrt(squares + epsilon)
     m = torch.add(step, m, alpha=momentum) if momentum else step
@@ -249,7 +240,7 @@ def adadelta(
     w, h, d, g = alike(param, moment, moment_delta, grad)
     if takes_few(w, h, d, g, lr):
         given = (None, g, learning_rate_of(lr), *all_of(w), epsilon, decay)
-        return stepped(_adadelta, out, (param, moment, moment_delta), *given)
+        return stepped(step_kernels.adadelta, out, (param, moment, moment_delta), *given)
     w, h, d = adadelta_step(w, h, d, g, learning_rate_of(lr), epsilon, decay)
     return written(out, w, h.view(moment.shape), d.view(moment_delta.shape))
 
@@ -273,7 +264,7 @@ def wngrad(
     require(b.numel() == 1, "b has one element", b)
     if outputs == 2 and takes_few(w, g, b, lr):
         given = (None, g, learning_rate_of(lr), *all_of(w), epsilon)
-        return stepped(_wngrad, out, (param, moment), *given)
+        return stepped(step_kernels.wngrad, out, (param, moment), *given)
     scaled = b + epsilon
     rate = learning_rate_of(lr) / scaled
     step = rate.view(()) * g
@@ -309,7 +300,7 @@ def storm(
     w, m, g = alike(param, moment, grad)
     if takes_few(w, m, g, grad_sq_sum, lr) and grad_sq_sum.numel() == 1:
         given = (None, g, learning_rate_of(lr), *all_of(w), momentum, beta)
-        return stepped(_storm, out, (param, moment, grad_sq_sum), *given)
+        return stepped(step_kernels.storm, out, (param, moment, grad_sq_sum), *given)
     rate, alpha, total = storm_rate(grad_sq_sum, g, learning_rate_of(lr), momentum, beta)
     m = g + (1 - alpha) * (m - g)
     return written(out, w + rate * m, m.view(moment.shape), total)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.operators.base.checks import require, require_range
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def stepped(
 ) -> tuple[Tensor, ...]:
     """Return `states` after a step by a kernel, which takes them, and the rest, in place."""
     made = tuple(writable(out, o, one) for o, one in enumerate(states))
-    kernel(*made, *given)
+    run_kernel(kernel, *made, *given)
     return made
 
 

@@ -11,15 +11,13 @@ from torch import Tensor
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT64, INTS, require, require_range
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.training import step_kernels
 from bridge.caffe2.operators.training.row_rounds import stepped, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
-
-_count = recordable(step_kernels.count_rows)
 
 
 @operator(
@@ -59,7 +57,7 @@ def row_wise_counter(
     if has_kernel:
         sizes = (indices.numel(), last.numel(), indices.dtype is int64)
         given = (indices, iteration, *sizes, counter_halflife)
-        return stepped(_count, out, (last, counts), *given)
+        return stepped(step_kernels.count_rows, out, (last, counts), *given)
     require_range("rows", indices, last.numel())
     last, counts = (writable(out, o, one) for o, one in enumerate((last, counts)))
     flat = indices.reshape(-1).long()

@@ -20,7 +20,7 @@ from bridge.caffe2.operators.base.checks import (
     require,
     require_range,
 )
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 from bridge.caffe2.operators.layers.row_normalization import SHORT
@@ -32,11 +32,6 @@ if TYPE_CHECKING:
 
 _LABELS = (c10.int32, c10.float32)
 LEAST_LOG = math.log(1e-20)  # of the softmax, in losses
-
-_check_labels = recordable(loss_kernels.check_labels)
-_softmax_and_loss = recordable(loss_kernels.softmax_and_loss)
-_softmax_loss = recordable(loss_kernels.softmax_loss)
-_softmax_loss_gradient = recordable(loss_kernels.softmax_loss_gradient)
 
 
 def _share(total: Tensor, count: Tensor, scale: float) -> Tensor:
@@ -135,11 +130,15 @@ def softmax_with_loss(
         p, loss = (torch.empty_like(x), x.new_empty(())) if out is None else out[:2]
         sizes = (*rows.shape, scale, bool(average_by_batch_size))
         if rows.shape[1] < SHORT:
-            return p, _softmax_and_loss(loss, p, x, label, weight, *sizes), None
-        _check_labels(label, *rows.shape)  # before P is written
+            return (
+                p,
+                run_kernel(loss_kernels.softmax_and_loss, loss, p, x, label, weight, *sizes),
+                None,
+            )
+        run_kernel(loss_kernels.check_labels, label, *rows.shape)  # before P is written
         odds = p.view(rows.shape)
         torch._log_softmax(rows, 1, False, out=odds)
-        loss = _softmax_loss(loss, odds, label, weight, *sizes)
+        loss = run_kernel(loss_kernels.softmax_loss, loss, odds, label, weight, *sizes)
         torch.exp(odds, out=odds)
         return p, loss, None
     logs = torch.log_softmax(rows, 1)
@@ -191,7 +190,9 @@ def softmax_with_loss_gradient(
         _require_labels(label, rows)
         made = torch.empty_like(p) if out is None else out
         how = (scale, bool(average_by_batch_size))
-        return _softmax_loss_gradient(made, p, label, weights, dloss, *rows.shape, *how)
+        return run_kernel(
+            loss_kernels.softmax_loss_gradient, made, p, label, weights, dloss, *rows.shape, *how
+        )
     share = dloss.view(()) * _factor(weights, rows.shape[0], scale, average_by_batch_size)
     if label_prob:
         apart = rows - _probabilities(label, rows)

@@ -22,7 +22,7 @@ from bridge.caffe2.operators.base.checks import (
     require,
     single,
 )
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.training import sparse_kernels, step_kernels
 from bridge.caffe2.operators.training.ftrl import FtrlSettings, ftrl_step
 from bridge.caffe2.operators.training.optimizers import (
@@ -95,7 +95,7 @@ def sparse_momentum_sgd_update(
     sizes = _rows_for_kernel(param, indices, grad, lr, moment)
     if sizes is not None and moment.numel() == param.numel():
         states = (grad, moment, param)
-        return stepped(_momentum, out, states, indices, lr, *sizes, momentum, nesterov)
+        return stepped(step_kernels.momentum, out, states, indices, lr, *sizes, momentum, nesterov)
     rounds = rounds_of_rows(param, indices, grad)
     new_param, new_moment = writable(out, 2, param), writable(out, 1, moment)
     n = param.shape[0]
@@ -126,15 +126,6 @@ def _rows_for_kernel(
     if not takes_kernels(*given) or not indices.is_cpu or not indices.is_contiguous():
         return None
     return indices.numel(), param.shape[0], width, indices.dtype is torch.int64
-
-
-_adagrad = recordable(sparse_kernels.adagrad)
-_adam = recordable(sparse_kernels.adam)
-_momentum = recordable(step_kernels.momentum)
-_adadelta = recordable(step_kernels.adadelta)
-_ftrl = recordable(step_kernels.ftrl)
-_wngrad = recordable(step_kernels.wngrad)
-_storm = recordable(step_kernels.storm)
 
 
 class AdagradRule:
@@ -186,7 +177,7 @@ def sparse_adagrad(
     )
     if sizes is not None:
         given = (indices, grad, lr, *sizes, rule.epsilon, rule.weight_decay, by_row)
-        return stepped(_adagrad, out, (param, moment), *given)
+        return stepped(sparse_kernels.adagrad, out, (param, moment), *given)
     rounds = rounds_of_rows(param, indices, grad)
     new_param, new_moment = writable(out, 0, param), writable(out, 1, moment)
     params, moments = _matrix(new_param, n), _matrix(new_moment, n)
@@ -267,7 +258,9 @@ def sparse_adam(
         states = (*inputs, grad) if outputs == 4 else inputs
         given = (indices, grad, lr, iteration, *sizes)
         numbers = (rule.beta1, rule.beta2, rule.epsilon, rule.scale, by_row)
-        return stepped(_adam, out, states, *(() if outputs == 4 else (None,)), *given, *numbers)
+        return stepped(
+            sparse_kernels.adam, out, states, *(() if outputs == 4 else (None,)), *given, *numbers
+        )
     factor, divides = rule.scale(int(iteration.view(-1)[0]) + 1)
     rounds = rounds_of_rows(param, indices, grad)
     made = [writable(out, o, one) for o, one in enumerate(inputs)]
@@ -307,7 +300,9 @@ def sparse_adadelta(
     sizes = _rows_for_kernel(param, indices, grad, lr, moment, moment_delta)
     states = (param, moment, moment_delta)
     if sizes is not None and moment.numel() == moment_delta.numel() == param.numel():
-        return stepped(_adadelta, out, states, indices, grad, lr, *sizes, epsilon, decay)
+        return stepped(
+            step_kernels.adadelta, out, states, indices, grad, lr, *sizes, epsilon, decay
+        )
     rounds = rounds_of_rows(param, indices, grad)
     made = tuple(writable(out, o, one) for o, one in enumerate(states))
     w, h, d = (_matrix(one, param.shape[0]) for one in made)
@@ -334,7 +329,7 @@ def sparse_ftrl(
     sizes = _rows_for_kernel(var, indices, grad, alpha, n_z)
     if sizes is not None and n_z.numel() == 2 * var.numel():
         given = (indices, grad, alpha, *sizes, *settings.for_kernel(alpha))
-        return stepped(_ftrl, out, (var, n_z), *given)
+        return stepped(step_kernels.ftrl, out, (var, n_z), *given)
     rounds = rounds_of_rows(var, indices, grad)
     new_var, new_pairs = writable(out, 0, var), writable(out, 1, n_z)
     params = _matrix(new_var, var.shape[0])
@@ -361,7 +356,9 @@ def sparse_wngrad(
     rate, scale = learning_rate_of(lr), moment.view(())
     sizes = _rows_for_kernel(param, indices, grad, lr, moment)
     if sizes is not None:
-        return stepped(_wngrad, out, (param, moment), indices, grad, lr, *sizes, epsilon)
+        return stepped(
+            step_kernels.wngrad, out, (param, moment), indices, grad, lr, *sizes, epsilon
+        )
     rounds = rounds_of_rows(param, indices, grad)
     new_param, new_moment = writable(out, 0, param), writable(out, 1, moment)
     rate = rate / (scale + epsilon)
@@ -396,7 +393,7 @@ def sparse_storm(
     sizes = _rows_for_kernel(param, indices, grad, lr, moment, grad_sq_sum)
     states = (param, moment, grad_sq_sum)
     if sizes is not None and moment.numel() == param.numel() and grad_sq_sum.numel() == 1:
-        return stepped(_storm, out, states, indices, grad, lr, *sizes, momentum, beta)
+        return stepped(step_kernels.storm, out, states, indices, grad, lr, *sizes, momentum, beta)
     rounds = rounds_of_rows(param, indices, grad)
     made = tuple(writable(out, o, one) for o, one in enumerate(states))
     rate, alpha, total = storm_rate(grad_sq_sum, grad, rate, momentum, beta)

@@ -8,15 +8,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from bridge.caffe2.execution.recorder import compile_calls, record
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
-
-relu_kernel = recordable(small_kernels.relu)
 
 
 def relu(x, *, out=None):
     if out is not None and takes_kernels(x, out):
-        return relu_kernel(x, out, x.numel())
+        return run_kernel(small_kernels.relu, x, out, x.numel())
     return torch.relu(x) if out is None else torch.clamp_min(x, 0, out=out)
 
 

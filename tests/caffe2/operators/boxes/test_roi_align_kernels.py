@@ -63,10 +63,8 @@ def by_samples(x, regions, bins, scale, ratio, aligned):
 def by_kernel(x, regions, bins, scale, ratio, aligned):
     x, regions = torch.from_numpy(x), torch.from_numpy(regions)
     y = torch.full((len(regions), x.shape[1], *bins), np.nan)
-    sizes = *regions.shape, *x.shape[1:]
-    roi_align(
-        *(x.data_ptr(), regions.data_ptr(), y.data_ptr(), *sizes, *bins, scale, ratio, aligned)
-    )
+    sizes = len(x), *regions.shape, *x.shape[1:]
+    roi_align(x, regions, y, *sizes, *bins, scale, ratio, aligned)
     return y.numpy()
 
 

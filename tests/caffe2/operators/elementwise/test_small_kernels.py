@@ -42,19 +42,6 @@ def test_relu_agrees_with_torch(n) -> None:
         torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 5), (1, 4, 16), (3, 2, 0)])
-@pytest.mark.parametrize(
-    ("kernel", "by_torch"), [("add_per_channel", torch.add), ("multiply_per_channel", torch.mul)]
-)
-def test_kernels_per_channel_agree_with_torch(kernel, by_torch, shape) -> None:
-    x = torch.arange(shape[0] * shape[1] * shape[2]).float().reshape(shape)
-    b = torch.arange(shape[1]) + 0.5
-    expected = by_torch(x, b.view(-1, 1))
-    for out in (torch.empty(shape), x):
-        getattr(small_kernels, kernel)(x, b, out, *shape)
-        assert torch.equal(out, expected)
-
-
 def test_join_concatenates_rows() -> None:
     parts = [torch.arange(6.0).view(2, 3), torch.arange(2.0).view(2, 1), torch.empty(2, 0)]
     out = torch.empty(2, 4)

@@ -39,7 +39,7 @@ def case(height, width):
 
 def pooled(kernel, x, dimensions, *args):
     y = torch.full((*x.shape[:2], dimensions[0][1], dimensions[1][1]), np.nan)
-    kernel(x.data_ptr(), y.data_ptr(), 6, *dimensions, *args)
+    kernel(x, y, 6, *dimensions, *args)
     return y
 
 
@@ -58,8 +58,7 @@ def test_gradient_of_max_is_whole_for_each_of_equal_maxima(height, width) -> Non
     y = pooled(max_pool, x, dimensions)
     dy = torch.from_numpy(np.random.RandomState(1).randn(*y.shape)).float()
     dx = torch.full_like(x, np.nan)
-    places = (one.data_ptr() for one in (x, y, dy, dx))
-    max_pool_gradient(*places, 6, *dimensions)
+    max_pool_gradient(x, y, dy, dx, 6, *dimensions)
 
     padded = functional.pad(x, pads, value=-np.inf).double()
     expected = torch.zeros_like(padded)
@@ -101,5 +100,5 @@ def test_max_pool_passes_infinities_and_nan_as_torch() -> None:
 
 def test_pooling_no_planes_touches_nothing() -> None:
     x = torch.empty(0)
-    max_pool(x.data_ptr(), x.data_ptr(), 0, (4, 2, 2, 2, 0), (4, 2, 2, 2, 0))
-    average_pool(x.data_ptr(), x.data_ptr(), 0, (4, 2, 2, 2, 0), (4, 2, 2, 2, 0), True)
+    max_pool(x, x, 0, (4, 2, 2, 2, 0), (4, 2, 2, 2, 0))
+    average_pool(x, x, 0, (4, 2, 2, 2, 0), (4, 2, 2, 2, 0), True)

@@ -21,15 +21,13 @@ def image(shape, mean=0.0):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_local_response_agrees_with_torch(shape, size) -> None:
     x = image(shape)
-    y, base, alone = (torch.full(shape, np.nan) for _ in range(3))
-    local_response(x.data_ptr(), y.data_ptr(), base.data_ptr(), *shape, size, 0.3, 1.5)
+    y, base = (torch.full(shape, np.nan) for _ in range(2))
+    local_response(x, y, base, *shape, size, 0.3, 1.5)
     before = (size - 1) // 2
     squares = functional.pad(x.double().square(), (0, 0, before, size - 1 - before))
     expected = 1.5 + 0.3 * squares.unfold(1, size, 1).sum(-1)
     torch.testing.assert_close(base.double(), expected, rtol=1e-6, atol=0)
     torch.testing.assert_close(y.double(), x.double() * expected**-0.75, rtol=1e-6, atol=0)
-    local_response(x.data_ptr(), 0, alone.data_ptr(), *shape, size, 0.3, 1.5)
-    assert torch.equal(alone, base)
 
 
 @pytest.mark.parametrize("mean", [0.0, 1000.0])
@@ -37,7 +35,7 @@ def test_local_response_agrees_with_torch(shape, size) -> None:
 def test_moments_agree_with_torch(shape, mean) -> None:
     x = image(shape, mean)
     found, variance = torch.empty(shape[1]), torch.empty(shape[1])
-    moments(x.data_ptr(), found.data_ptr(), variance.data_ptr(), *shape)
+    moments(x, found, variance, *shape)
     expected, center = torch.var_mean(x.double(), [0, 2], correction=0)
     torch.testing.assert_close(found.double(), center, rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(variance.double(), expected, rtol=1e-5, atol=1e-6)
@@ -47,7 +45,7 @@ def test_moments_are_nan_for_channels_with_nan() -> None:
     x = image((2, 3, 7))
     x[1, 1, 3] = float("nan")
     found, variance = torch.empty(3), torch.empty(3)
-    moments(x.data_ptr(), found.data_ptr(), variance.data_ptr(), 2, 3, 7)
+    moments(x, found, variance, 2, 3, 7)
     assert found.isnan().tolist() == variance.isnan().tolist() == [False, True, False]
 
 

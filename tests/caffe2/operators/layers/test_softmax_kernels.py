@@ -15,7 +15,7 @@ def test_softmax_agrees_with_torch(shape, in_place) -> None:
     x = torch.linspace(-90, 90, shape[0] * shape[1]).reshape(shape).sin() * 50
     expected = torch.softmax(x.double(), 1)
     y = x if in_place else torch.empty(shape)
-    softmax(x.data_ptr(), y.data_ptr(), *shape)
+    softmax(x, y, *shape)
     torch.testing.assert_close(y.double(), expected, rtol=1e-5, atol=1e-30)
 
 
@@ -23,7 +23,7 @@ def test_softmax_of_infinities_and_nan_agrees_with_torch() -> None:
     inf = float("inf")
     x = torch.tensor([[1, -inf, 2], [-inf, -inf, -inf], [inf, 0, 1], [0, float("nan"), 1]])
     y = torch.empty_like(x)
-    softmax(x.data_ptr(), y.data_ptr(), *x.shape)
+    softmax(x, y, *x.shape)
     torch.testing.assert_close(y, torch.softmax(x, 1), equal_nan=True)
 
 
@@ -31,5 +31,5 @@ def test_softmax_of_infinities_and_nan_agrees_with_torch() -> None:
 def test_the_gradient_of_softmax_agrees_with_torch(shape) -> None:
     y, dy = torch.rand(shape), torch.randn(shape)
     dx = torch.empty(shape)
-    softmax_gradient(y.data_ptr(), dy.data_ptr(), dx.data_ptr(), *shape)
+    softmax_gradient(y, dy, dx, *shape)
     torch.testing.assert_close(dx, y * (dy - (y * dy).sum(1, keepdim=True)))
