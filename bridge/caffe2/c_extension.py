@@ -303,7 +303,7 @@ def transform_fuseConvBN(net: bytes) -> bytes:
 
 
 def transform_optimizeForMKLDNN(net: bytes, training_mode: bool = False) -> bytes:
-    """Return the bytes of a NetDef whose convolutions on MKL-DNN include their normalization."""
+    """Return the bytes of a NetDef whose convolutions on MKL-DNN include what follows them."""
     changed = _as_message(net, "NetDef", "transform_optimizeForMKLDNN")
     if not training_mode:
         _optimize_for_mkldnn(changed)

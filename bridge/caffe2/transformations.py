@@ -60,7 +60,7 @@ def fuseConvBN(net: Any) -> None:
 
 
 def optimizeForMKLDNN(net: Any, training_mode: bool = False) -> None:
-    """Make normalizations part of convolutions on the device type MKLDNN (IDEEP), in place.
+    """Make normalizations, sums and Relu part of convolutions on the device type MKLDNN, in place.
 
     The weights in the current workspace stay, the weights of both are new blobs. training_mode:
     change nothing; Caffe2 only converts filters to another layout then.

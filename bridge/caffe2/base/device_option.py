@@ -38,6 +38,11 @@ def tensor_device(number: Any, index: int) -> Device | None:
     return Device(DeviceType.CUDA, index) if number == CUDA else None
 
 
+def on_mkldnn(option: Any) -> bool:
+    """Return whether a DeviceOption, or None, names the CPU by MKL-DNN, also called IDEEP."""
+    return option is not None and option.device_type in _ON_CPU
+
+
 def asked_device(number: Any, index: int) -> Device | None:
     """Return the device that a device option asks for: as `tensor_device`; MKLDNN is the CPU."""
     return _CPU if number in _ON_CPU else tensor_device(number, index)

@@ -127,5 +127,15 @@ class TreeCursor:
         self.lock = threading.RLock()
 
 
-for _class in (Counter, Map, Mutex, AtomicBool, Index, TreeCursor):
+class Record:
+    """One record of a dataset, with the rows of its lists: one column per field.
+
+    None where it was read from a message, which holds no columns, as in Caffe2.
+    """
+
+    def __init__(self, columns: list[Any] | None = None) -> None:
+        self.columns = columns
+
+
+for _class in (Counter, Map, Mutex, AtomicBool, Index, TreeCursor, Record):
     TypeMeta.Register(_class)

@@ -10,8 +10,9 @@ no segment has set are zero.
 Values are written into the buffer of the blob's own tensor if type and size fit; tensors that share
 the buffer see them. Memory that came from outside is not written: the blob gets a new tensor.
 
-Unlike Caffe2, `raw_data` is read if the type's field is empty; a tensor of blobs (type UNDEFINED
-with elements) and surplus strings, which Caffe2 drops, are refused.
+Elements without a type number are blobs; those of records are read, which Caffe2 writes without
+their columns. Unlike Caffe2, `raw_data` is read if the type's field is empty; tensors of other
+blobs, and surplus strings, which Caffe2 drops, are refused.
 
 Follows caffe2/core/blob_serialization.cc and int8_serialization.cc, PyTorch 1.8.1.
 """
@@ -30,7 +31,9 @@ from bridge.caffe2.base.names import shown_sizes
 from bridge.caffe2.blobs.copies import is_on, keeps_buffer
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.blobs.message import BlobMessage, TensorMessage
+from bridge.caffe2.blobs.objects import Record
 from bridge.caffe2.blobs.put_by_type import put_device_copy
+from bridge.caffe2.blobs.write_tensor import RECORD_TYPE
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.wire.tensor_decoding import copy_raw, zero
 
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 # The types of 8 and 16 bits, whose elements byte_data may hold as they are in memory.
 _IN_BYTES = (c10.bool, c10.float16, c10.int8, c10.int16, c10.uint8, c10.uint16)
 TENSOR_TYPES = (b"Tensor", b"TensorCPU", b"TensorCUDA")
+_RECORD = TypeMeta.Make(Record)
 _INT8_TYPES = (DataType.INT32, DataType.UINT8)
 _ON_HOST = (DeviceType.CPU, DeviceType.CUDAHost)
 # A list of this many empty strings takes a gigabyte.
@@ -129,7 +133,10 @@ class Content:
     def copy_to(self, target: Tensor, at: int) -> None:
         """Copy the elements into a contiguous tensor on the CPU, from its element `at` on."""
         impl = target.unsafeGetTensorImpl()
-        if self._payload is not None:
+        if self.meta is _RECORD:
+            n = self.end - self.begin
+            target.mutable_data(self.meta)[at : at + n] = [Record() for _ in range(n)]
+        elif self._payload is not None:
             self._payload.into(impl, at)
         elif self.span is not None:
             copy_raw(self._source, *self.span, impl, at)
@@ -142,9 +149,11 @@ def content_of(tensor: TensorMessage) -> Content:
     """
     if tensor.data_type == DataType.UNDEFINED:
         meta = c10.float32  # which Caffe2 reads for a tensor that had no type yet
-        if _numel(tensor.dims, meta):
-            raise EnforceTypeError("the tensor has elements but no type for them")
-        return Content(tensor, [0], meta, 0, 0)
+        if not _numel(tensor.dims, meta):
+            return Content(tensor, [0], meta, 0, 0)
+        begin, end = _segment(tensor, math.prod(tensor.dims))
+        _require_records(tensor, end - begin)
+        return Content(tensor, tensor.dims, _RECORD, begin, end)
     if tensor.data_type not in ELEMENT_TYPES:
         raise EnforceTypeError(
             f"the type number {tensor.data_type} is not an element type of Caffe2's tensors"
@@ -152,11 +161,7 @@ def content_of(tensor: TensorMessage) -> Content:
     meta = ELEMENT_TYPES[tensor.data_type]
     field = FIELDS[tensor.data_type]
     numel = _numel(tensor.dims, meta)
-    begin, end = (0, numel) if tensor.segment is None else tensor.segment
-    if not 0 <= begin <= end <= numel:
-        raise EnforceValueError(
-            f"the segment [{begin}, {end}) is not within a tensor of {numel} elements"
-        )
+    begin, end = _segment(tensor, numel)
     content = Content(tensor, tensor.dims, meta, begin, end)
     payload = getattr(tensor, field)
     span = tensor.byte_data if meta in _IN_BYTES else None
@@ -172,6 +177,26 @@ def content_of(tensor: TensorMessage) -> Content:
         _require_count(tensor.dims, (end - begin) * meta.itemsize, span[1], "bytes")
         content.span = span
     return content
+
+
+def _segment(tensor: TensorMessage, numel: int) -> tuple[int, int]:
+    """Return the elements of a tensor that a message has. Raises EnforceNotMet: not within it."""
+    begin, end = (0, numel) if tensor.segment is None else tensor.segment
+    if not 0 <= begin <= end <= numel:
+        raise EnforceValueError(
+            f"the segment [{begin}, {end}) is not within a tensor of {numel} elements"
+        )
+    return begin, end
+
+
+def _require_records(tensor: TensorMessage, n: int) -> None:
+    """Raise EnforceNotMet unless the elements are `n` records, each a message of its own."""
+    _require_count(tensor.dims, n, tensor.string_data.n)
+    elements = _new([n], c10.string, zeroed=False)
+    tensor.string_data.into(elements.unsafeGetTensorImpl(), 0)
+    for element in elements.data(c10.string):
+        if BlobMessage(element).type != RECORD_TYPE:
+            raise EnforceTypeError("the tensor has elements but no type for them")
 
 
 def _target(present: Tensor | None, own: bool, dims: list[int], meta: TypeMeta, n: int) -> Tensor:

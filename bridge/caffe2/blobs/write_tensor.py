@@ -14,11 +14,12 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from bridge.at import Tensor as AtTensor
-from bridge.c10 import DeviceType, EnforceNotMet
+from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.data_types import FIELDS, NUMBERS, DataType
 from bridge.caffe2.base.device_option import CPU, CUDA
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
+from bridge.caffe2.blobs.objects import Record
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.wire.field_encoding import length_head, tagged, varint, varint_field
 from bridge.wire.tensor_encoding import joined, packed_nbytes
@@ -36,6 +37,10 @@ _AS_IN_MEMORY = (_FIELD_NUMBERS["float_data"], _FIELD_NUMBERS["double_data"])
 # Fields with this number and higher ones follow the name and the device.
 _AFTER_NAME = 7
 _INT8_TYPES = ("int32", "uint8")
+_RECORD = TypeMeta.Make(Record)
+# The message of a Record, whose columns Caffe2 does not write.
+RECORD_TYPE = b"std::shared_ptr<std::vector<TensorCPU>>"
+_RECORD_MESSAGE = tagged(1, b"") + tagged(2, RECORD_TYPE) + tagged(4, b"")
 _MAX_MESSAGE = 2**31 - 1  # bytes; protobuf does not read longer messages
 
 
@@ -91,7 +96,7 @@ def _tensor_message(
     They are elements of `values`, contiguous and on the CPU, from its element `at` on.
     """
     head, nbytes, tail = _frame(values, at, dims, name, device, begin, n)
-    if not values.dtype():
+    if not values.dtype() or values.dtype() is _RECORD:
         return head + tail
     return joined(head, values.unsafeGetTensorImpl(), at, n, nbytes, tail)
 
@@ -105,6 +110,8 @@ def _frame(
     nbytes = packed_nbytes(impl, at, n) if number else 0
     head = dims + b"\x10" + varint(number)
     payload_tag = length_head(field, nbytes) if field and nbytes else b""
+    if values.dtype() is _RECORD:
+        head += tagged(6, _RECORD_MESSAGE) * n
     name_and_device = tagged(7, name) + tagged(8, device)
     segment = tagged(11, b"\x08" + varint(begin) + b"\x10" + varint(begin + n))
     if field < _AFTER_NAME:
@@ -126,6 +133,8 @@ def _number_and_field(tensor: Tensor) -> tuple[int, int]:
         if tensor.numel():
             raise EnforceNotMet("it is a tensor without elements yet: call mutable_data(T) first")
         # Caffe2 writes it, and reads it back as float32.
+        return DataType.UNDEFINED, 0
+    if dtype is _RECORD:
         return DataType.UNDEFINED, 0
     number = NUMBERS.get(dtype)
     if number is None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.c10 import Device, DeviceType
-from bridge.caffe2.base.device_option import device_of_option
+from bridge.caffe2.base.device_option import device_of_option, on_mkldnn
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, check_text, wire_bytes
 from bridge.caffe2.definitions.argument_values import values_of
 from bridge.caffe2.execution.operator_core import DefinitionCore
@@ -80,6 +80,9 @@ class Definition(DefinitionCore):
         if message.HasField("device_option"):
             option = message.device_option
         self._place(_CPU if option is None else device_of_option(option))
+        if on_mkldnn(option) and self.type.startswith("Int8"):
+            # Its images of bytes are in the order NHWC, whatever `order` says.
+            self.arguments["order"] = {"s": "NHWC"}
         self.kind = "cpu" if option is None else self.device.type.name.lower()
         self.random_seed = (
             option.random_seed if option is not None and option.HasField("random_seed") else None

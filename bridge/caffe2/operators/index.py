@@ -22,7 +22,8 @@ control.blob_names: GetAllBlobNames
 control.checks: Assert Crash EnforceFinite Fail FeedBlob LogFatal NanCheck ThrowChildThreadException
   ThrowException
 control.coalesce: UnsafeCoalesce
-control.device_copy: CopyCPUToGPU CopyCPUToIDEEP CopyGPUToCPU CopyIDEEPToCPU
+control.device_copy: CopyCPUToGPU CopyCPUToIDEEP CopyCPUToMKL CopyGPUToCPU CopyIDEEPToCPU
+  CopyMKLToCPU
 control.files: Checkpoint DBExists Load Save Snapshot
 control.function_gradient: FunctionGradient
 control.if_while: If While
@@ -81,7 +82,7 @@ fills.random: Float16UniformFill GaussianFill MSRAFill UniformFill UniformIntFil
 fills.ranges: LengthsRangeFill Range RangeFill
 fills.sampling: SparseDropoutWithReplacement WeightedMultiSampling WeightedSample
 images.convolution: Conv Conv1D Conv1DGradient Conv2D Conv2DGradient Conv3D Conv3DGradient
-  ConvGradient ConvRelu
+  ConvFusion ConvGradient ConvRelu
 images.deformable: DeformConv DeformConvGradient
 images.im2col: Col2Im Im2Col
 images.integral_image: IntegralImage IntegralImageGradient

@@ -21,6 +21,7 @@ Follows caffe2/core/transform.cc and caffe2/opt/fusion.cc, PyTorch 1.8.1.
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.base.device_option import on_mkldnn
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
 from bridge.caffe2.definitions.argument_values import ArgsToDict
 from bridge.caffe2.workspaces.benchmark import BenchmarkNetOnce
@@ -129,16 +130,16 @@ def _fuse_conv_bn(net: Any) -> None:
 
 
 def optimize_for_mkldnn(net: Any) -> None:
-    """Make normalizations and AffineChannel part of the convolutions that run on MKL-DNN.
+    """Make what follows the convolutions that run on MKL-DNN part of them.
 
-    Follows fuseConvBNAndAffCh, caffe2/opt/optimize_ideep.cc, PyTorch 1.8.1; the filter and bias are
-    new blobs as with FuseConvBN. Other operators stay: fused ones would compute the same.
+    That is normalizations and AffineChannel, for which the filter and bias become new blobs as with
+    FuseConvBN, then a sum, and Relu. Follows caffe2/opt/optimize_ideep.cc, PyTorch 1.8.1.
     """
+    from bridge.caffe2.core.mkldnn_fusion import fuse_convolutions
     from bridge.caffe2.core.net_transforms import only_reader
 
-    devices = (caffe2_pb2().MKLDNN, caffe2_pb2().IDEEP)
     for position, conv in enumerate(net.op):
-        while conv.type == "Conv" and conv.device_option.device_type in devices:
+        while conv.type == "Conv" and on_mkldnn(conv.device_option):
             reader = only_reader(net, position)
             after = None if reader is None else net.op[reader]
             is_norm = after is not None and (
@@ -149,6 +150,7 @@ def optimize_for_mkldnn(net: Any) -> None:
             _fuse_norm(net, conv, after)
             conv.output[0] = after.output[0]
             del net.op[reader]
+    fuse_convolutions(net)
 
 
 def _fuse_norm(net: Any, conv: Any, norm: Any) -> None:

@@ -28,9 +28,11 @@ def test_nets_of_mkldnn_and_ideep_run_on_the_cpu() -> None:
     net.RunAllOnIDEEP()
     assert net.Proto().device_option.device_type == caffe2_pb2.IDEEP
     net.CopyIDEEPToCPU(net.Relu(net.CopyCPUToIDEEP("x", "a"), "b"), "c")
+    net.CopyMKLToCPU(net.CopyCPUToMKL("c", "d"), "e")
     workspace.FeedBlob("x", np.array([-1.0, 2.0], np.float32))
     workspace.RunNetOnce(net)
     assert workspace.FetchBlob("c").tolist() == [0.0, 2.0]
+    assert workspace.FetchBlob("e").tolist() == [0.0, 2.0]
     net.RunAllOnMKL()
     assert net.Proto().device_option.device_type == caffe2_pb2.MKLDNN
     assert workspace.C.use_mkldnn

@@ -38,9 +38,9 @@ def copy_gpu_to_cpu(x: Tensor) -> Tensor:
 
 
 def _copy(x: Tensor, *, out: Out = None) -> Tensor:
-    """A copy of input 0: tensors on the device IDEEP are on the CPU."""
+    """A copy of input 0: tensors on the devices IDEEP and MKLDNN are on the CPU."""
     return x.clone() if out is None else out.copy_(x)
 
 
-operator("CopyCPUToIDEEP", types=None, devices=("cpu",))(_copy)
-operator("CopyIDEEPToCPU", types=None, devices=("cpu",))(_copy)
+for _name in ("CopyCPUToIDEEP", "CopyIDEEPToCPU", "CopyCPUToMKL", "CopyMKLToCPU"):
+    operator(_name, types=None, devices=("cpu",))(_copy)

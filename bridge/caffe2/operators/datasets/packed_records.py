@@ -11,6 +11,7 @@ import torch
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceTypeError
+from bridge.caffe2.blobs.objects import Record
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
@@ -21,13 +22,6 @@ from bridge.caffe2.operators.datasets.dataset import Dataset
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-
-class Record:
-    """One record of a dataset, with the rows of its lists: one column per field."""
-
-    def __init__(self, columns: list[Column] | None = None) -> None:
-        self.columns = columns
 
 
 class Records:
@@ -44,7 +38,7 @@ class TensorVector:
         self.columns: list[Column] = []
 
 
-for _class in (Record, Records, TensorVector):
+for _class in (Records, TensorVector):
     TypeMeta.Register(_class)
 
 

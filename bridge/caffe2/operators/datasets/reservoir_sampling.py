@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 
 from bridge import c10
-from bridge.caffe2.blobs.objects import Map, Mutex
+from bridge.caffe2.blobs.objects import Map, Mutex, Record
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 class ReservoirSampling(TorchOperator):
     """Keep `num_to_collect` rows of all data, each as likely as the others.
 
-    Inputs: the reservoir, empty at first; the number of rows seen, int64; data; a mutex. Optionally
-    the ids of the data's rows, of which each is kept once, a map of ids to places, and the ids in
-    the reservoir. Outputs: the reservoir, the number, and optionally the map and the ids, in place.
+    Inputs: the reservoir, empty at first, or read from a file without what its records held; the
+    number of rows seen, int64; data; a mutex. Optionally the ids of the data's rows, of which each
+    is kept once, a map of ids to places, and the ids in the reservoir. Outputs: the reservoir, the
+    number, and optionally the map and the ids, in place.
     """
 
     _has_effects = True
@@ -65,7 +66,7 @@ class ReservoirSampling(TorchOperator):
         sizes = list(data.sizes())
         require(len(sizes) >= 1, "The data have at least one dimension.")
         reservoir = self.Input(0)
-        is_new = not reservoir.storage_initialized() or not reservoir.numel()
+        is_new = _is_new(reservoir)
         seen = self.Input(1)
         require(seen.numel() == 1, "The number of rows seen is one int64.")
         count = 0 if is_new else int(self.x(1, (c10.int64,)).reshape(-1)[0])
@@ -102,3 +103,11 @@ class ReservoirSampling(TorchOperator):
         if places is not None:
             places.items = known
             self.put(3, torch.tensor(kept, dtype=torch.int64, device="cpu"))
+
+
+def _is_new(reservoir: Any) -> bool:
+    """Return whether a reservoir has no rows yet."""
+    if not reservoir.storage_initialized() or not reservoir.numel():
+        return True
+    kind = reservoir.dtype()
+    return kind == c10.TypeMeta.Make(Record) and reservoir.data(kind)[0].columns is None

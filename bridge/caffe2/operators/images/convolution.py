@@ -154,6 +154,33 @@ def conv_relu(
     return torch.relu(conv(x, filter, bias, windows=windows, group=group, order=order))
 
 
+@operator("ConvFusion", inplace="2>0,3>0", inputs="2-4")
+def conv_fusion(
+    x: Tensor,
+    filter: Tensor,
+    *others: Tensor,
+    windows: ConvolutionWindows,
+    fusion_type: int,
+    group: int = 1,
+    order: str = "NCHW",
+) -> Tensor:
+    """X and filter, optionally bias, and the addend S if there is a sum -> Y, as of Conv.
+
+    `fusion_type` 1: Relu(Conv), 2: Conv + S, 3: Relu(Conv + S).
+    Raises EnforceNotMet: shapes do not match, another `fusion_type`, or a sum without S.
+    Follows IDEEPConvFusionOp, caffe2/ideep/operators/conv_op.cc, PyTorch 1.8.1.
+    """
+    require(fusion_type in (1, 2, 3), "fusion_type is 1 (Relu), 2 (sum) or 3 (both)", fusion_type)
+    addends = 0 if fusion_type == 1 else 1
+    biases = others[: len(others) - addends]
+    require(addends <= len(others) < 2 + addends, "there are X, a filter, a bias and S", *others)
+    y = conv(x, filter, *biases, windows=windows, group=group, order=order)
+    if addends:
+        require(others[-1].shape == y.shape, "S has the sizes of the result", others[-1], y)
+        y = y + others[-1]
+    return y if fusion_type == 2 else torch.relu(y)
+
+
 @by_rank("Conv", "Gradient", inputs="2-3", outputs="1-3")
 def conv_gradient(
     x: Tensor,

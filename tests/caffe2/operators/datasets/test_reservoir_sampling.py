@@ -52,3 +52,44 @@ def test_records_are_sampled() -> None:
     workspace.RunNetOnce(unpack)
     np.testing.assert_array_equal(workspace.FetchBlob("lengths2"), [2, 0, 1])
     np.testing.assert_array_equal(workspace.FetchBlob("items2"), [1, 2, 3])
+
+
+def test_sampled_records_are_saved_without_their_columns_as_in_caffe2() -> None:
+    workspace.FeedBlob("lengths", np.array([2, 1], np.int32))
+    workspace.FeedBlob("items", np.array([1, 2, 3], np.float32))
+    net = core.Net("pack")
+    net.PackRecords(["lengths", "items"], "p0", fields=["v:lengths", "v:items"])
+    workspace.RunNetOnce(net)
+    record = b"2-\n\x00\x12'std::shared_ptr<std::vector<TensorCPU>>\"\x00"
+    tensor = b"\x08\x02\x10\x00" + 2 * record + b":\x02p0B\x02\x08\x00Z\x04\x08\x00\x10\x02"
+    data = b"\n\x02p0\x12\x06Tensor\x1ap" + tensor
+    assert workspace.SerializeBlob("p0") == data  # as PyTorch 1.8.1 wrote it
+    workspace.DeserializeBlob("read", data)
+    assert workspace.SerializeBlob("read") == data.replace(b"p0", b"read").replace(
+        b"\n\x02", b"\n\x04"
+    ).replace(b":\x02", b":\x04").replace(b"\x1ap", b"\x1ar")
+    unpack = core.Net("unpack")
+    unpack.UnPackRecords("read", ["lengths2", "items2"], fields=["v:lengths", "v:items"])
+    with pytest.raises(EnforceNotMet, match="A record has no columns"):
+        workspace.RunNetOnce(unpack)
+    with pytest.raises(EnforceNotMet, match="elements but no type"):
+        workspace.DeserializeBlob("other", data.replace(b"shared_ptr", b"unique_ptr"))
+    with pytest.raises(EnforceNotMet, match="require 3 values"):
+        workspace.DeserializeBlob(
+            "other",
+            data.replace(b"\x08\x02\x10", b"\x08\x03\x10").replace(b"\x10\x02", b"\x10\x03"),
+        )
+
+
+def test_a_reservoir_read_from_a_file_begins_anew() -> None:
+    workspace.FeedBlob("lengths", np.array([2, 1], np.int32))
+    workspace.FeedBlob("items", np.array([1, 2, 3], np.float32))
+    net = core.Net("pack")
+    net.PackRecords(["lengths", "items"], "records", fields=["v:lengths", "v:items"])
+    workspace.RunNetOnce(net)
+    sample = sampling("records", 10)
+    workspace.RunNet(sample, 2)
+    assert workspace.FetchBlob("count") == 4
+    workspace.DeserializeBlob("reservoir", workspace.SerializeBlob("reservoir"))
+    workspace.RunNet(sample)
+    assert workspace.FetchBlob("count") == 2

@@ -78,3 +78,26 @@ def test_sums_of_many_products_are_exact_in_transposed_convolutions(weight: int)
     arguments = {"kernel": 1, "stride": 1, "order": "NHWC", "Y_scale": 2.0, "Y_zero_point": 0}
     run("Int8ConvTranspose", ["x", "w", "b"], ["y"], **arguments)
     assert workspace.FetchInt8Blob("y").data.reshape(-1).tolist() == [4]
+
+
+@pytest.mark.parametrize("engine", ["", "DNNLOWP"])
+@pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])
+def test_images_of_bytes_are_nhwc_on_mkldnn_whatever_their_order_says(
+    kind: str, engine: str
+) -> None:
+    image = np.random.RandomState(0).rand(2, 3, 7, 8).astype(np.float32)
+    workspace.FeedBlob("x", image)
+    pad = int(kind == "MaxPool")  # padding counts as zeros in means of bytes
+    run(kind, ["x"], ["expected"], kernel=3, stride=2, pad=pad)
+    net = core.Net("ideep")
+    net.NCHW2NHWC("x", "last")
+    net.Int8Quantize("last", "q", Y_scale=1 / 255, Y_zero_point=0)
+    getattr(net, f"Int8{kind}")(
+        "q", "pooled", kernel=3, stride=2, pad=pad, Y_scale=1 / 255, engine=engine
+    )
+    net.NHWC2NCHW(net.Int8Dequantize("pooled"), "y")
+    net.RunAllOnIDEEP()
+    workspace.RunNetOnce(net)
+    found, expected = (workspace.FetchBlob(name) for name in ("y", "expected"))
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max() < 0.01
