@@ -28,6 +28,7 @@ from bridge.caffe2.operators.control.step_net import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from bridge.caffe2.execution.blob_table import BlobTable
@@ -225,12 +226,14 @@ class AccumulateGradientInput(TorchOperator):
         add_row(self.x(2), self.x(1), t, self.GetSingleArgument("offset", -1))
 
 
-def add_row(gradient: Tensor, outer: Tensor, t: int, offset: int) -> None:
-    """Add row `t` of `outer` to row ``t + offset`` of `gradient`. Raises EnforceNotMet: no such."""
-    if not (0 <= t + offset < gradient.shape[0] and 0 <= t < outer.shape[0]):
+def add_row(gradient: Sequence[Tensor], outer: Sequence[Tensor], t: int, offset: int) -> None:
+    """Add row `t` of `outer` to row ``t + offset`` of `gradient`; both are rows, or their tensor.
+
+    Raises EnforceNotMet: there is no such row.
+    """
+    if not (0 <= t + offset < len(gradient) and 0 <= t < len(outer)):
         raise EnforceNotMet(
-            f"Row {t} of sizes {list(outer.shape)} cannot be added to row {t + offset} of sizes "
-            f"{list(gradient.shape)}."
+            f"Row {t} of {len(outer)} rows cannot be added to row {t + offset} of {len(gradient)}."
         )
     row = gradient[t + offset]
     torch.add(row, outer[t].view(row.shape), out=row)
@@ -319,7 +322,12 @@ class RecurrentNetworkGradient(TorchOperator):
         )
         for param, gradient in self._params:
             self._zeros(gradient, param)
-        states = [self._start(*names) for names in self._states]
+        totals = [self._start(*names) for names in self._states]
+        states = [
+            (total.unbind(0), self._tensor(names[2]).unbind(0))
+            for names, total in zip(self._states, totals, strict=True)
+            if names[2] is not None
+        ]
         name = self._renamed(f"{self._definition.inputs[len(self._given)]}_grad")
         blob = find_blob(self._workspace, name) or self.OutputBlob(0)
         room(blob, sequence.shape, sequence)
@@ -327,12 +335,11 @@ class RecurrentNetworkGradient(TorchOperator):
         self._share_blobs(scratch.steps[:1], scratch.shared)
         for t in reversed(range(steps)):
             for total, every in states:
-                if every is not None:
-                    add_row(total, every, t, 1)
-                    self._net.runs += 1
+                add_row(total, every, t, 1)
+                self._net.runs += 1
             self._net.run(scratch.steps[t], t)
         _count_runs(self, self._net)
-        for i, (total, _) in enumerate(states):
+        for i, total in enumerate(totals):
             self._put_initial(1 + len(self._params) + i, self._initial[i], total)
 
     def _tensor(self, name: str) -> Tensor:
@@ -344,15 +351,13 @@ class RecurrentNetworkGradient(TorchOperator):
         given = self._tensor(like)
         return room(find_or_create(self._workspace, name), given.shape, given).zero_()
 
-    def _start(
-        self, state: str, name: str, every: str | None, last: str | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Return the gradient of a state before the last step, and the outer one of all steps."""
+    def _start(self, state: str, name: str, every: str | None, last: str | None) -> Tensor:
+        """Return the gradient of a state before the last step; `every` is for the steps."""
         gradient = self._zeros(name, state)
         if last is not None:
             row = gradient[-1]
             row.add_(self._tensor(last).reshape(row.shape))
-        return gradient, None if every is None else self._tensor(every)
+        return gradient
 
     def _share_blobs(self, first: list[BlobTable], shared: BlobTable) -> None:
         """Create the blobs of the backward step that all steps share, unless a step has them."""

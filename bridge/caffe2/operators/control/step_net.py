@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bridge.c10 import TypeMeta
+from bridge.c10 import ArrayRef, TypeMeta
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.blobs.torch_io import operand
@@ -107,7 +107,7 @@ def room(blob: Blob, sizes: Sequence[int], like: Tensor) -> Tensor:
     It is the memory that the blob has, if that is of these sizes; otherwise it is new.
     """
     tensor = blob._tensor
-    if tensor is not None and tensor.storage_initialized() and list(tensor.sizes()) == list(sizes):
+    if tensor is not None and tensor.storage_initialized() and tensor.sizes() == sizes:
         current = operand(tensor)
         if current.dtype == like.dtype and current.device == like.device:
             return current
@@ -116,17 +116,16 @@ def room(blob: Blob, sizes: Sequence[int], like: Tensor) -> Tensor:
     return fresh
 
 
-def _put_time_step(table: BlobTable, name: str, t: int) -> None:
-    """Set the blob `name` to the number of the step, one int32."""
-    blob = find_or_create(table, name)
-    like = torch.empty(0, dtype=torch.int32, device="cpu")
-    room(blob, [1], like).fill_(t)
+_NUMBER = torch.empty(1, dtype=torch.int32, device="cpu")  # of a step: its type and sizes
 
 
 class _BoundLink:
-    """A link between two blobs, and the part that the internal one is at present."""
+    """A link between two blobs, and the part of the external one that the internal one is.
 
-    __slots__ = ("address", "external", "internal", "link", "part", "sizes", "whole")
+    The part is one caffe2.Tensor in all runs: so the tapes of operators stay bound to it.
+    """
+
+    __slots__ = ("external", "internal", "link", "part", "place", "tensor", "whole")
 
     def __init__(self, link: Link, table: BlobTable) -> None:
         self.link = link
@@ -134,8 +133,9 @@ class _BoundLink:
         self.external = find_or_create(table, link.external)
         self.whole: tuple[Any, int, int] | None = None
         self.part: Any = None
-        self.sizes: list[int] = []
-        self.address = 0
+        self.tensor: Any = None
+        # The address and the sizes of the part; an ArrayRef takes a quarter of a torch.Size's time.
+        self.place = (0, ArrayRef([]))
 
     def apply(self, t: int) -> None:
         """Make the internal blob time step `t` of the external one.
@@ -149,14 +149,22 @@ class _BoundLink:
         if whole != self.whole:
             self._find_part(external, t)
             self.whole = whole
-        if not self._is_linked():
-            self.internal.feed(self.part)
+        if self._is_part(self.internal._tensor):
+            return
+        if self._is_part(self.tensor):
+            self.internal._set_tensor(self.tensor, False)
+        else:
+            self._link(self.part)
+
+    def _link(self, part: Tensor) -> None:
+        self.internal.feed(part)
+        self.tensor = self.internal._tensor
 
     def keep(self) -> None:
         """Copy the output of an operator into the internal blob, if it is in memory of its own."""
-        if self._is_linked():
-            return
         tensor = self.internal._tensor
+        if self._is_part(tensor):
+            return
         assert tensor is not None
         found = operand(tensor)
         if found.numel() != self.part.numel() or found.dtype != self.part.dtype:
@@ -165,9 +173,9 @@ class _BoundLink:
                 f"{self.link.internal!r}, which is a part of {self.link.external!r} of "
                 f"{self.part.dtype} of sizes {list(self.part.shape)}."
             )
-        if found.data_ptr() != self.address:
+        if found.data_ptr() != self.place[0]:
             self.part.view(-1).copy_(found.reshape(-1))
-        self.internal.feed(self.part.view(found.shape))  # as large, maybe of other sizes
+        self._link(self.part.view(found.shape))  # as large, maybe of other sizes
 
     def _find_part(self, external: Any, t: int) -> None:
         whole = operand(external)
@@ -178,16 +186,13 @@ class _BoundLink:
                 f"which has sizes {list(whole.shape)}."
             )
         self.part = whole.narrow(0, start, window)
-        self.address = self.part.data_ptr()
-        self.sizes = list(self.part.shape)
+        self.place = (self.part.data_ptr(), ArrayRef(self.part.shape))
 
-    def _is_linked(self) -> bool:
-        tensor = self.internal._tensor
+    def _is_part(self, tensor: Any) -> bool:
         return (
             tensor is not None
             and tensor.storage_initialized()
-            and tensor.raw_data() == self.address
-            and tensor.sizes() == self.sizes
+            and (tensor.raw_data(), tensor.sizes()) == self.place
         )
 
 
@@ -215,7 +220,6 @@ class StepNet:
 
     def run(self, table: BlobTable, t: int) -> None:
         """Run step `t` in the workspace `table`. Raises EnforceNotMet: an operator failed."""
-        _put_time_step(table, self.time_step, t)
         step = self._steps.get(table)
         if step is None:
             step = self._steps[table] = _Step(self, table)
@@ -236,6 +240,7 @@ class _Step:
 
     def __init__(self, net: StepNet, table: BlobTable) -> None:
         self._net = net
+        self._number = find_or_create(table, net.time_step)
         self._links = [_BoundLink(link, table) for link in net.links]
         self._parts: list[tuple[int, list[Operator], list[_BoundLink]]] = []
         part: list[Operator] = []
@@ -250,6 +255,7 @@ class _Step:
                 part = []
 
     def run(self, t: int) -> None:
+        room(self._number, _NUMBER.shape, _NUMBER).fill_(t)
         for link in self._links:
             link.apply(t)
         for start, operators, written in self._parts:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
 
-def _continues(
+def _split(
     following: tuple[Tensor, ...], state: Tensor, sequence_lengths: bool, floats: int
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Return which sequences continue, (N, 1), and the inputs after the step number.
+) -> tuple[Tensor | None, Tensor, tuple[Tensor, ...]]:
+    """Return the lengths, if there are any, the number of the step, and the inputs after it.
 
     following: optionally lengths, the step number, and `floats` inputs of float32.
     """
@@ -42,21 +42,32 @@ def _continues(
         require(one.dtype == torch.int32, "lengths and the step are int32", one.dtype)
     for one in following[own : own + floats]:
         require(one.dtype == torch.float32, "states and gradients are float32", one.dtype)
-    t = following[own - 1].view(-1)[:1]
+    t, last = following[own - 1], following[own:]
     if not sequence_lengths:
-        return torch.ones_like(t, dtype=torch.bool).expand(n).view(n, 1), following[1:]
+        return None, t, last
     length = following[0]
     require(length.numel() == n, "there is one length per sequence", length, state)
-    return (t < length.view(-1)).view(n, 1), following[2:]
+    return length, t, last
 
 
-def _parts(gates: Tensor, state: Tensor, count: int) -> tuple[Tensor, ...]:
-    """Return the gates, each (N, D)."""
+def _continues(length: Tensor | None, t: Tensor, n: int) -> Tensor:
+    """Return which sequences continue, (N, 1)."""
+    t = t.view(-1)[:1]
+    if length is None:
+        return torch.ones_like(t, dtype=torch.bool).expand(n).view(n, 1)
+    return (t < length.view(-1)).view(n, 1)
+
+
+def _check(gates: Tensor, state: Tensor, count: int) -> None:
     shaped = state.dim() == gates.dim() == 3 and state.shape[0] == gates.shape[0] == 1
     require(shaped, "states have sizes (1, N, D)", state, gates)
     require(
         gates.numel() == count * state.numel(), f"there are {count} gates per state", gates, state
     )
+
+
+def _parts(gates: Tensor, state: Tensor, count: int) -> tuple[Tensor, ...]:
+    """Return the gates, each (N, D)."""
     return tuple(gates.view(state.shape[1], count, state.shape[2]).unbind(1))
 
 
@@ -70,13 +81,6 @@ def _gathered(continues: Tensor, slopes: list[Tensor], like: Tensor) -> Tensor:
     zero = like.new_zeros(())
     made = torch.stack([torch.where(continues, one, zero) for one in slopes], 1)
     return made.view(like.shape)
-
-
-def _of_kernel(
-    following: tuple[Tensor, ...], sequence_lengths: bool
-) -> tuple[Tensor | None, Tensor]:
-    """Return the lengths, if there are any, and the number of the step."""
-    return (following[0], following[1]) if sequence_lengths else (None, following[0])
 
 
 def _takes_kernel(out: Out, floats: tuple[Tensor, ...], lengths: Tensor | None, t: Tensor) -> bool:
@@ -123,14 +127,15 @@ def lstm_unit(
     The gates are input, forget, output and candidate.
     Follows LSTMUnitOp, caffe2/operators/lstm_unit_op.h, PyTorch 1.8.1.
     """
-    i, f, o, g = _parts(gates, cell, 4)
-    continues, _ = _continues((lengths, *following), cell, sequence_lengths, 0)
-    length, t = _of_kernel((lengths, *following), sequence_lengths)
+    _check(gates, cell, 4)
+    length, t, _ = _split((lengths, *following), cell, sequence_lengths, 0)
     if _takes_kernel(out, (hidden, cell, gates), length, t):
-        states = (hidden, cell, gates, length, t, *i.shape)
+        states = (hidden, cell, gates, length, t, *cell.shape[1:])
         new = out or [torch.empty_like(cell) for _ in range(2)]
         run_kernel(recurrent_kernels.lstm_step, *new, *states, drop_states, forget_bias)
         return tuple(new)
+    continues = _continues(length, t, cell.shape[1])
+    i, f, o, g = _parts(gates, cell, 4)
     old_h, old_c = hidden.view(i.shape), cell.view(i.shape)
     new_c = torch.sigmoid(f + forget_bias) * old_c + torch.sigmoid(i) * torch.tanh(g)
     new_h = torch.sigmoid(o) * torch.tanh(new_c)
@@ -161,14 +166,15 @@ def lstm_unit_gradient(
 
     Inputs: those of LSTMUnit, new hidden, new cell, and the gradients of both.
     """
-    i, f, o, g = _parts(gates, cell, 4)
-    continues, last = _continues((lengths, *following), cell, sequence_lengths, 4)
-    length, t = _of_kernel((lengths, *following), sequence_lengths)
+    _check(gates, cell, 4)
+    length, t, last = _split((lengths, *following), cell, sequence_lengths, 4)
     if _takes_kernel(out, (cell, gates, *last[1:4]), length, t):
-        states = (cell, gates, length, t, *last[1:4], *i.shape)
+        states = (cell, gates, length, t, *last[1:4], *cell.shape[1:])
         slopes = out or [torch.empty_like(one) for one in (hidden, cell, gates)]
         run_kernel(recurrent_kernels.lstm_step_gradient, *slopes, *states, drop_states, forget_bias)
         return tuple(slopes)
+    continues = _continues(length, t, cell.shape[1])
+    i, f, o, g = _parts(gates, cell, 4)
     old = cell.view(i.shape)
     new, dh, dc = (one.view(i.shape) for one in last[1:4])
     i, g, o = torch.sigmoid(i), torch.tanh(g), torch.sigmoid(o)
@@ -211,8 +217,10 @@ def gru_unit(
     The gates are reset, update and candidate; reset is already applied.
     Follows GRUUnitOp, caffe2/operators/gru_unit_op.h, PyTorch 1.8.1.
     """
+    _check(gates, hidden, 3)
+    length, t, _ = _split((lengths, *following), hidden, sequence_lengths, 0)
+    continues = _continues(length, t, hidden.shape[1])
     _, update, output = _parts(gates, hidden, 3)
-    continues, _ = _continues((lengths, *following), hidden, sequence_lengths, 0)
     old, keep = hidden.view(update.shape), torch.sigmoid(update)
     new = old * keep + torch.tanh(output) * (1 - keep)
     return _chosen(continues, new, old, drop_states).view(hidden.shape)
@@ -228,8 +236,10 @@ def gru_unit_gradient(
     drop_states: bool,
 ) -> tuple[Tensor, Tensor]:
     """(hidden, gates, optionally lengths, step, new hidden, its gradient) -> dhidden, dgates."""
+    _check(gates, hidden, 3)
+    length, t, last = _split((lengths, *following), hidden, sequence_lengths, 2)
+    continues = _continues(length, t, hidden.shape[1])
     _, update, output = _parts(gates, hidden, 3)
-    continues, last = _continues((lengths, *following), hidden, sequence_lengths, 2)
     old, dh = hidden.view(update.shape), last[1].view(update.shape)
     u, o = torch.sigmoid(update), torch.tanh(output)
     slopes = [
