@@ -5,12 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableSequence
 
-from bridge.c10.errors import (
-    EnforceIndexError,
-    EnforceNotMet,
-    EnforceTypeError,
-    EnforceValueError,
-)
+from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.c10.type_meta import TypeMeta
 
 TYPE_CHECKING = False

@@ -42,14 +42,7 @@ from bridge.caffe2.definitions.operator_types import nearby_names as nearby_opna
 from bridge.caffe2.definitions.operator_types import registry_key as op_registry_key
 from bridge.caffe2.execution.observers import Observer
 from bridge.caffe2.execution.runnable_net import RunnableNet as Net
-from bridge.caffe2.files.handles import (
-    DB,
-    Cursor,
-    Mode,
-    Transaction,
-    create_db,
-    registered_dbs,
-)
+from bridge.caffe2.files.handles import DB, Cursor, Mode, Transaction, create_db, registered_dbs
 from bridge.caffe2.legacy.onnx_export import export_to_onnx, support_onnx_export
 from bridge.caffe2.legacy.onnx_import import Caffe2Backend
 from bridge.caffe2.workspaces.background import BackgroundPlan

@@ -26,13 +26,7 @@ import itertools
 from _thread import RLock
 
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
-from bridge.caffe2.core import (
-    BlobReference,
-    DataType,
-    ExecutionStep,
-    Net,
-    scoped_execution_step,
-)
+from bridge.caffe2.core import BlobReference, DataType, ExecutionStep, Net, scoped_execution_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -152,7 +152,7 @@ def _arguments(declaration: Declaration) -> dict[str, tuple[str, Any]]:
 
 def _outputs(declaration: Declaration) -> str:
     """Return the number of outputs, as in the schema."""
-    return declaration.schema.split(":")[1]
+    return declaration.schema[1]
 
 
 def _least_outputs(declaration: Declaration) -> int:

@@ -60,13 +60,8 @@ def write_entries(
             write_records(db, entries, streams)
     else:
         try:
-            whole = WholeFile(path)
-            try:
-                _STREAMS[kind](whole.file, entries, streams)
-            except BaseException:
-                whole.discard()
-                raise
-            whole.finish()
+            with WholeFile(path) as file:
+                _STREAMS[kind](file, entries, streams)
         except OSError as cause:
             raise wrap_error(
                 f"File {path!r} cannot be written, and is unchanged", _CALLER, cause

@@ -49,7 +49,8 @@ def write_net(path: str, kind: str, module: Any, inputs: tuple[Any, ...], title:
         if kind == "folder":
             _write_folder(path, module, inputs, title)
         else:
-            _write_file(path, kind, module, inputs)
+            with WholeFile(path) as file:
+                (write_pt2 if kind == "pt2" else write_onnx)(module, inputs, file)
     except OSError as cause:
         raise wrap_error(f"{path!r} cannot be written, and is unchanged", _CALLER, cause) from cause
 
@@ -57,19 +58,6 @@ def write_net(path: str, kind: str, module: Any, inputs: tuple[Any, ...], title:
 def _require(package: str, what: str) -> None:
     if find_spec(package) is None:
         raise EnforceNotMet(f"{what} need the package {package}: pip install {package}.", _CALLER)
-
-
-def _write_file(path: str, kind: str, module: Any, inputs: tuple[Any, ...]) -> None:
-    whole = WholeFile(path)
-    try:
-        if kind == "pt2":
-            write_pt2(module, inputs, whole.file)
-        else:
-            write_onnx(module, inputs, whole.file)
-    except BaseException:
-        whole.discard()
-        raise
-    whole.finish()
 
 
 def _write_folder(path: str, module: Any, inputs: tuple[Any, ...], title: str) -> None:
@@ -85,10 +73,9 @@ def _write_folder(path: str, module: Any, inputs: tuple[Any, ...], title: str) -
     os.mkdir(temporary)
     try:
         write_whole(os.path.join(temporary, _SOURCE), encoded(source.text))
-        weights = WholeFile(os.path.join(temporary, _WEIGHTS))
         entries = [_entry(name, tensor) for name, tensor in source.weights.items()]
-        write_safetensors(weights.file, entries, entries)
-        weights.finish()
+        with WholeFile(os.path.join(temporary, _WEIGHTS)) as file:
+            write_safetensors(file, entries, entries)
         _compare(temporary, module, inputs)
         shutil.rmtree(os.path.join(temporary, "__pycache__"), ignore_errors=True)
         replace_folder(temporary, path)

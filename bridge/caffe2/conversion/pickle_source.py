@@ -139,9 +139,7 @@ def _without_strings(file: BinaryIO) -> bytes:
         assert position is not None
         # The unpickler makes room for all numbers up to it, and picklers count.
         if opcode.name in _PUTS and (argument or 0) > position:
-            raise EnforceValueError(
-                f"number {argument} does not belong to an earlier object", _CALLER
-            )
+            raise EnforceValueError(f"number {argument} is not that of an object before", _CALLER)
         if last is not None:
             _copy(file, out, *last, position)
         last = opcode.name, position

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from bridge.caffe2 import c_extension as C
     from bridge.caffe2 import utils, workspace
     from bridge.caffe2.base.data_types import DataType
-    from bridge.caffe2.base.device_option import (
-        IsGPUDeviceType,
-        device_equal,
-        device_option_equal,
-    )
+    from bridge.caffe2.base.device_option import IsGPUDeviceType, device_equal, device_option_equal
     from bridge.caffe2.base.global_init import GetGlobalInitArgs, GlobalInit
     from bridge.caffe2.core.blob_devices import (
         InferBlobDevices,

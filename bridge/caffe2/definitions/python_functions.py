@@ -11,11 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from bridge.c10.errors import (
-    EnforceAssertionError,
-    EnforceNotMet,
-    EnforceTypeError,
-)
+from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.definitions.create_operator import CreateOperator
 

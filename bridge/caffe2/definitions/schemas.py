@@ -70,18 +70,17 @@ _gradients: dict[str, Any] = {}
 _WORDS = ("none", "undefined", "unimplemented")
 
 
-def schema_text(inputs: Any, outputs: Any, inplace: Any) -> str:
-    """Return the text of a schema. Raises EnforceNotMet, also a ValueError: it would be none."""
+def parse_schema(inputs: Any, outputs: Any, inplace: Any) -> Schema:
+    """Return a schema, as `operator` declares it. Raises EnforceNotMet, also a ValueError."""
     text = f"{inputs}:{outputs}:{places_text(inplace)}"
     try:
-        Schema(text)
+        return Schema(text)
     except ValueError as cause:
         raise EnforceValueError(
             f"{inputs!r} inputs, {outputs!r} outputs and places {inplace!r} are not a schema; "
             "numbers are as in 2, '1-3' or '1-*', places as in [(0, 0)] or '0>0'.",
             "operator",
         ) from cause
-    return text
 
 
 def places_text(inplace: Any) -> str:
@@ -104,13 +103,13 @@ def places_text(inplace: Any) -> str:
     return ",".join(f"{i}>{o}" for i, o in pairs)
 
 
-def declare_schema(op_type: str, text: str, is_built_in: bool = False) -> None:
-    """Set the schema of an operator type, from text such as ``2-3:1:0>0``; see `Schema`.
+def declare_schema(op_type: str, schema: Schema, is_built_in: bool = False) -> None:
+    """Set the schema of an operator type.
 
     is_built_in: a schema that a user declared for the type stays.
     """
     if not is_built_in or op_type not in _schemas:
-        _schemas[op_type] = Schema(text)
+        _schemas[op_type] = schema
 
 
 def declare_gradient(op_type: str, gradient: Any, is_built_in: bool = False) -> None:

@@ -302,12 +302,11 @@ class Declaration:
         required = positional - len(function.__defaults__ or ())
         self.least = required
         self.most = sys.maxsize if self.variadic else positional
-        self.schema = ":".join(
-            (
-                inputs or _count(required, None if self.variadic else positional),
-                _outputs(name, outputs, function.__annotations__.get("return", "")),
-                self._pairs(name, inplace),
-            )
+        # The numbers of inputs and outputs, and the pairs in place, as `parse_schema` takes them.
+        self.schema = (
+            inputs or _count(required, None if self.variadic else positional),
+            _outputs(outputs, annotations.get("return", "")),
+            self._pairs(name, inplace),
         )
 
     @property
@@ -481,7 +480,7 @@ def _count(least: int, most: int | None) -> str:
     return str(least) if least == most else f"{least}-{most}"
 
 
-def _outputs(name: str, given: str | int | None, annotation: Any) -> str:
+def _outputs(given: str | int | None, annotation: Any) -> str:
     """Return the number of outputs as text, from the annotation of the result unless `given`."""
     if given is not None:
         return str(given)

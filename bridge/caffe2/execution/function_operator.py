@@ -115,7 +115,7 @@ def operator(
             "_declaration": declaration,
             "_has_effects": bool(declaration.effects & {"io", "state"}),
         }
-        inputs_text, outputs_text, places = declaration.schema.split(":")
+        inputs_text, outputs_text, places = declaration.schema
         register_operator(
             name,
             devices,

@@ -22,7 +22,7 @@ from bridge.caffe2.definitions.schemas import (
     check_gradient,
     declare_gradient,
     declare_schema,
-    schema_text,
+    parse_schema,
 )
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.operator import Operator, assign
@@ -86,7 +86,7 @@ def register_operator(
     kinds = _device_kinds(devices, caller)
     key = registry_key(name, engine)
     has_schema = inputs is not None and outputs is not None
-    schema = schema_text(inputs, outputs, inplace) if has_schema else None
+    schema = parse_schema(inputs, outputs, inplace) if has_schema else None
     if gradient is not None:
         check_gradient(gradient)
 

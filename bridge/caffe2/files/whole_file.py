@@ -26,7 +26,8 @@ _HERE, _RENAME_EXCHANGE = -100, 2
 class WholeFile:
     """A file that is written by `file` and gets its name, `path`, when it is finished.
 
-    Symbolic links are followed; the permissions of an existing file are kept. Raises OSError; or
+    ``with WholeFile(path) as file:`` finishes it, or discards it if the block raises. Symbolic
+    links are followed; the permissions of an existing file are kept. Raises OSError; or
     EnforceNotMet, also a ValueError: the existing file is not a regular one.
     """
 
@@ -48,6 +49,12 @@ class WholeFile:
             os.close(descriptor)
             os.unlink(self._temporary)
             raise
+
+    def __enter__(self) -> BinaryIO:
+        return self.file
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self.finish() if kind is None else self.discard()
 
     def finish(self) -> None:
         """Write the file to disk and move it to its path. Raises OSError; it is then removed."""
@@ -77,13 +84,8 @@ def encoded(text: str) -> bytes:
 
 def write_whole(path: str, data: bytes) -> None:
     """Replace a file by `data`, at once. Raises OSError; EnforceNotMet as `WholeFile`."""
-    whole = WholeFile(path)
-    try:
-        whole.file.write(data)
-    except BaseException:
-        whole.discard()
-        raise
-    whole.finish()
+    with WholeFile(path) as file:
+        file.write(data)
 
 
 def temporary_name(path: str) -> str:

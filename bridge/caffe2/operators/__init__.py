@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The built-in operators: a class per operator type, computed by torch on the memory of the blobs.
+"""The built-in operators, computed by torch on the memory of the blobs.
 
 | package | operators |
 |---|---|

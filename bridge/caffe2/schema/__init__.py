@@ -41,13 +41,7 @@ from bridge.caffe2.schema.containers import (
     Struct,
     Tuple,
 )
-from bridge.caffe2.schema.field import (
-    FIELD_SEPARATOR,
-    FeatureSpec,
-    Field,
-    Metadata,
-    Scalar,
-)
+from bridge.caffe2.schema.field import FIELD_SEPARATOR, FeatureSpec, Field, Metadata, Scalar
 from bridge.lazy import lazily
 
 TYPE_CHECKING = False

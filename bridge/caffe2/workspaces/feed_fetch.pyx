@@ -20,11 +20,12 @@ from bridge.exchange.torch_export cimport export_torch, imported_tensor
 
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.names import name_of
+from bridge.caffe2.blobs.feed import feed_error
 from bridge.caffe2.blobs.int8 import Int8Tensor
 from bridge.caffe2.definitions.scope import open_device_scopes as _scopes
 from bridge.caffe2.execution.blob_table import find_blob
 from bridge.caffe2.workspaces.current import current as _instance
-from bridge.caffe2.workspaces.named_blobs import feed_failure, feed_named, find_named
+from bridge.caffe2.workspaces.named_blobs import feed_named, find_named
 
 cdef Current _current = _instance
 cdef list _open_device_scopes = _scopes
@@ -81,7 +82,7 @@ def FeedBlob(name: Any, value: Any, device_option: Any = None) -> bool:
             try:
                 put(blob, value)
             except Exception as cause:
-                raise feed_failure(name, value, cause, "FeedBlob") from cause
+                raise feed_error(name, value, "FeedBlob", cause) from cause
             return True
     return feed_named(workspace_of(_current), name, value, device_option, "FeedBlob")
 

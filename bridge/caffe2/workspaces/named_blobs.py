@@ -7,11 +7,11 @@ public function, for errors. All raise EnforceNotMet if `name` is not a name.
 
 from __future__ import annotations
 
-from bridge.c10 import EnforceNotMet, reports
+from bridge.c10 import reports
 from bridge.c10.errors import EnforceAssertionError, EnforceKeyError
 from bridge.caffe2.base.names import listed, name_of
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.blobs.feed import feed, feed_error
+from bridge.caffe2.blobs.feed import feed
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.blobs.put_by_type import is_array
 from bridge.caffe2.definitions.scope import CurrentDeviceScope, open_device_scopes
@@ -65,11 +65,6 @@ def feed_named(
     if not known:
         put_new(workspace._blobs, text, blob)
     return True
-
-
-def feed_failure(name: Any, value: Any, cause: Exception, caller: str) -> EnforceNotMet:
-    """Return the EnforceNotMet of a feed that failed. Raises one instead if `name` is not valid."""
-    return feed_error(name_of(name, caller), value, caller, cause)
 
 
 def fetch_named(workspace: BlobTable, name: Any, caller: str) -> Any:

@@ -8,18 +8,10 @@ from bridge.caffe2.base.messages import as_message, kind_of, message_in
 from bridge.caffe2.base.names import name_of
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.int8 import Int8Tensor
-from bridge.caffe2.execution.blob_table import (
-    BlobTable,
-    find_blob,
-    find_or_create,
-)
+from bridge.caffe2.execution.blob_table import BlobTable, find_blob, find_or_create
 from bridge.caffe2.execution.definition import definition_of
 from bridge.caffe2.workspaces.current import current as _current
-from bridge.caffe2.workspaces.named_blobs import (
-    feed_named,
-    fetch_int8_named,
-    fetch_named,
-)
+from bridge.caffe2.workspaces.named_blobs import feed_named, fetch_int8_named, fetch_named
 from bridge.caffe2.workspaces.run_once import run_operator
 
 TYPE_CHECKING = False

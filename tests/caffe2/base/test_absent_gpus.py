@@ -48,7 +48,7 @@ def test_a_module_runs_where_its_tensors_are(by_net: bool) -> None:
         workspace.RunNetOnce(init)
 
 
-def test_options_in_nets_of_arguments() -> None:
+def test_options_in_nets_of_arguments_are_dropped_too() -> None:
     step = core.Net("step")
     with core.DeviceScope(ABSENT):
         step.Negative("x", "y")

@@ -116,7 +116,7 @@ def test_what_is_fed_in_a_device_scope_goes_there() -> None:
     assert workspace.FetchBlob("x").tolist() == [1.0, 1.0]
 
 
-def test_random_inputs() -> None:
+def test_random_inputs_have_the_sizes_and_types_that_are_asked_for() -> None:
     net = core.Net("random_inputs")
     net.FC(["x", "w", "b"], "y")
     net.Gather(["y", "i"], "z")

@@ -193,7 +193,7 @@ def test_a_failed_function_leaves_the_outputs() -> None:
         lambda x, *, a=None: x,
     ],
 )
-def test_refused_functions(wrong: Any) -> None:
+def test_a_function_without_a_valid_signature_is_refused(wrong: Any) -> None:
     with pytest.raises(c10.EnforceNotMet):
         caffe2.operator("FnWrong")(wrong)
     assert not core.IsOperator("FnWrong")
@@ -208,7 +208,7 @@ def test_refused_functions(wrong: Any) -> None:
         ({"gradient": "magic"}, "'magic' is not a gradient"),
     ],
 )
-def test_refused_options(options: dict[str, Any], message: str) -> None:
+def test_an_invalid_option_is_refused_by_name(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         caffe2.operator("FnWrong", **options)(lambda x: x)
     assert not core.IsOperator("FnWrong")

@@ -273,9 +273,7 @@ def test_a_net_that_cannot_be_made_creates_no_blob_and_no_net() -> None:
     assert workspace.Workspace.current.nets == {}
 
 
-def test_operators_within_operators() -> None:
-    """A run within a run restores its own outputs only."""
-
+def test_a_run_within_a_run_restores_its_own_outputs_only() -> None:
     def inner(op: Any) -> None:
         op.Output(0, [1], "float32").mutable_data().fill(7)
         raise Wrong

@@ -58,7 +58,7 @@ def check(module: Any, x: torch.Tensor) -> None:
     torch.testing.assert_close(module(x), by_hand(module, x))
 
 
-def test_values() -> None:
+def test_a_taped_module_computes_new_values_in_any_memory() -> None:
     x = drawn(0, 3, 6)
     module = ready(chain(), x)
     check(module, x)
@@ -198,7 +198,7 @@ def test_threads_have_outputs_of_their_own() -> None:
     assert not failed
 
 
-def test_inference_mode_and_modes_of_torch() -> None:
+def test_a_taped_module_computes_the_same_in_modes_of_torch() -> None:
     x = drawn(0, 3, 6)
     module = ready(chain(), x)
     with torch.inference_mode():

@@ -19,7 +19,7 @@ from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.definitions.operator_types import classes_of
-from bridge.caffe2.definitions.schemas import declare_schema
+from bridge.caffe2.definitions.schemas import Schema, declare_schema
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require, single
@@ -291,7 +291,7 @@ SumRelu:1-*:1:0>0
 def _register() -> None:
     for one in _SCHEMAS.split():
         name, _, text = one.partition(":")
-        declare_schema(name, text, is_built_in=True)
+        declare_schema(name, Schema(text), is_built_in=True)
     groups: list[tuple[type[Int8Operator], list[str]]] = [
         (Computed, [*_INPUTS, "ConvRelu", "SumRelu"]),
         (Moved, ["ChannelShuffle", "Gather", "MaxPool", "Relu"]),
