@@ -29,8 +29,8 @@ _IN_PLACE = frozenset(("IndexFreeze", "IndexLoad", "Iter", "ScatterAssign", "Sca
 def optimize_inference_net(net: bytes, static_blobs: Iterable[str | bytes]) -> bytes:
     """Return a net in which blobs share memory, for nets that run in order, without gradients.
 
-    static_blobs: names that keep a blob of their own. Nets of other types, and with recurrent
-    networks, are returned unchanged.
+    static_blobs: names that keep a blob of their own, as do outputs that no operator reads. Nets of
+    other types, and with recurrent networks, are returned unchanged.
     """
     message = _copied(net)
     if message.type not in ("", "simple") or any(
@@ -39,7 +39,9 @@ def optimize_inference_net(net: bytes, static_blobs: Iterable[str | bytes]) -> b
         return bytes(message.SerializeToString())
     static = {*map(_text, static_blobs), *message.external_input, *message.external_output}
     before = [(1 << i) - 1 for i in range(len(message.op))]
-    names = {name for operator in message.op for name in operator.output} - static
+    # (Outputs that nobody reads are often of another type, such as the sizes that Concat gives.)
+    read = {name for operator in message.op for name in operator.input}
+    names = {name for operator in message.op for name in operator.output} & read - static
     _rename(message, _shared(message, before, range(len(message.op)), names, "", {}))
     return bytes(message.SerializeToString())
 

@@ -58,6 +58,16 @@ def test_an_inference_net_in_order_needs_few_blobs():
     np.testing.assert_array_equal(run(found, ["y"])["y"], expected["y"])
 
 
+def test_outputs_that_nobody_reads_keep_blobs_of_their_own():
+    net = core.Net("concat")
+    net.Concat([net.Sin("x", "a"), net.Cos("x", "b")], ["c", "sizes"], axis=0)
+    net.Exp(net.Exp("c", "d"), "y")
+    data = workspace.C.memonger_optimize_inference_net(
+        net.Proto().SerializeToString(), [b"x", b"y"]
+    )
+    assert "sizes" in blobs_of(shared(data, net.Proto()))
+
+
 @pytest.mark.parametrize("kind", ["simple", "dag"])
 def test_independent_chains_share_nothing_with_each_other(kind):
     workspace.FeedBlob("x", np.linspace(-1, 1, 5).astype(np.float32))

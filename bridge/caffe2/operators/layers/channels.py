@@ -142,7 +142,7 @@ def channel_backprop_stats(
 def elementwise_linear(
     x: Tensor, a: Tensor, b: Tensor, *, axis: int = 1, out: Out = None
 ) -> Tensor:
-    """(X: (N..., D...), a: (D), b: (D)) -> a * X + b; `axis`: the start of D.
+    """(X: (N..., D...), a: (D), b: (D)) -> a * X + b, rounded twice; `axis`: the start of D.
 
     Follows ElementwiseLinearOp, caffe2/operators/elementwise_linear_op.cc, PyTorch 1.8.1.
     """
@@ -152,8 +152,8 @@ def elementwise_linear(
         require(values.dim() == 1, "a and b have one dimension", values)
         require(values.numel() == rows.shape[1], "a and b have D elements", values, x)
     if out is None:
-        return torch.addcmul(b, rows, a).view(x.shape)
-    torch.addcmul(b, rows, a, out=as_matrix(out, axis))
+        return (rows * a + b).view(x.shape)
+    torch.mul(rows, a, out=as_matrix(out, axis)).add_(b)
     return out
 
 

@@ -51,7 +51,7 @@ def fully_connected(
     cdef int64_t i, j, k, first = 0, start, many, deep
     for i in range(rows):
         for j in range(columns):
-            target[i * columns + j] = plus[j]
+            target[i * columns + j] = 0
     while first < columns:
         many = COLUMNS if columns - first > COLUMNS else columns - first
         start = 0
@@ -65,4 +65,7 @@ def fully_connected(
                     source + i * depth + start, turned, deep, many, target + i * columns + first)
             start += DEPTH
         first += COLUMNS
+    for i in range(rows):
+        for j in range(columns):
+            target[i * columns + j] += plus[j]  # last, as Caffe2 rounds
     return y

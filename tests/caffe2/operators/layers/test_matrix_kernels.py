@@ -25,3 +25,12 @@ def test_fully_connected_agrees_with_torch(rows, depth, columns) -> None:
     assert found is y
     expected = torch.addmm(b.double(), x.double(), w.double().t())
     torch.testing.assert_close(y.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_bias_is_added_last_as_in_caffe2() -> None:
+    random = np.random.RandomState(0)
+    x, w, b = (random.randn(*shape).astype(np.float32) for shape in ((4, 2), (3, 2), (3,)))
+    y = torch.empty(4, 3)
+    fully_connected(*map(torch.from_numpy, (x, w, b)), y, 4, 2, 3)
+    expected = x[:, :1] * w[:, 0] + x[:, 1:] * w[:, 1] + b  # each step rounded
+    assert torch.equal(y, torch.from_numpy(expected))
