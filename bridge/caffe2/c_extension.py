@@ -87,7 +87,7 @@ from bridge.caffe2.workspaces.transforms import (
 from bridge.caffe2.workspaces.transforms import optimize_for_mkldnn as _optimize_for_mkldnn
 from bridge.caffe2.workspaces.transforms import transform_bytes as run_transform
 from bridge.caffe2.workspaces.transforms import transform_bytes as run_workspace_transform
-from bridge.caffe2.workspaces.workspace import Workspace
+from bridge.caffe2.workspaces.workspace import Workspace as _Workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -190,6 +190,16 @@ has_mkldnn = True
 use_mkldnn = True
 use_rocm = False
 use_trt = False
+
+
+class Workspace(_Workspace):
+    """A `bridge.caffe2.workspace.Workspace` whose `fetch_blob` describes what is no tensor."""
+
+    __slots__ = ()
+
+    def fetch_blob(self, name: Any) -> Any:
+        """Return a copy of the value of the blob `name`, as the function `fetch_blob` does."""
+        return fetched(super().fetch_blob, name, self)
 
 
 def fetch_blob(name: Any) -> Any:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from bridge.caffe2.execution.blob_table import BlobTable
+
 _INTEGERS = {"int": "int", "int32": "int", "int64": "long int", "int64_t": "long int"}
 # Of the classes of objects in blobs, as typeid().name() of g++ says them, demangled.
 _NAMES = {
@@ -36,9 +38,10 @@ _NAMES = {
 }
 
 
-def fetched(fetch: Callable[[Any], Any], name: Any) -> Any:
+def fetched(fetch: Callable[[Any], Any], name: Any, table: BlobTable | None = None) -> Any:
     """Return ``fetch(name)``; for a blob with neither a tensor nor a string, a description.
 
+    table: where the blob is; None is the current workspace.
     Raises EnforceNotMet: as `fetch` for a name or a tensor.
     """
     try:
@@ -46,7 +49,8 @@ def fetched(fetch: Callable[[Any], Any], name: Any) -> Any:
     except EnforceKeyError:
         raise
     except EnforceNotMet:
-        held = find_named(current.workspace, name, "FetchBlob")._contents()
+        place = current.workspace if table is None else table
+        held = find_named(place, name, "FetchBlob")._contents()
         if isinstance(held, (Tensor, Int8TensorCPU)):
             raise
         return f"{_text(name)}, a C++ native class of type {_native(held)}.".encode()

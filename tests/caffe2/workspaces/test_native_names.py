@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import core, workspace
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
@@ -55,3 +56,18 @@ def test_objects_are_described(op_type: str, args: dict[str, Any], kind: str) ->
 def test_names_that_nothing_has_are_refused() -> None:
     with pytest.raises(KeyError, match="fetch_blob"):
         workspace.C.fetch_blob("nowhere")
+
+
+def test_a_workspace_of_its_own_describes_its_objects() -> None:
+    place = workspace.C.Workspace()
+    place.create_blob("y")
+    assert place.fetch_blob("y") == b"y, a C++ native class of type nullptr (uninitialized)."
+    place.run(core.CreateOperator("CreateMutex", [], ["m"]))
+    assert place.fetch_blob("m") == b"m, a C++ native class of type std::unique_ptr<std::mutex>."
+    child = workspace.C.Workspace(place)
+    assert child.fetch_blob("m") == place.fetch_blob("m")
+    with pytest.raises(KeyError, match="fetch_blob"):
+        place.fetch_blob("nowhere")
+    with pytest.raises(EnforceNotMet, match="cannot be fetched"):
+        place.blobs["m"].fetch()  # as in Caffe2
+    assert isinstance(place, workspace.Workspace)
