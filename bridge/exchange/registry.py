@@ -202,10 +202,13 @@ def _load(name: str) -> Adapter | None:
 
 
 def missing_library(name: str, error: ImportError) -> ImportError:
-    """Return the error that a library is needed and cannot be imported, with what installs it."""
+    """Return the error that a library cannot be imported, with what installs one that is absent."""
+    reason = str(error).rstrip(".")
+    # A package that is there and does not load is not mended by installing it.
+    absent = isinstance(error, ModuleNotFoundError)
+    install = f" Install it with: pip install {_PACKAGES.get(name, name)}" if absent else ""
     return ImportError(
-        f"{name} is needed here and cannot be imported: {error}. Install it with: "
-        f"pip install {_PACKAGES.get(name, name)}",
+        f"{name} is needed here and cannot be imported: {reason}.{install}",
         name=name,
     )
 

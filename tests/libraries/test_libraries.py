@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -266,3 +267,13 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(ImportError, match=r"polars is needed here.*pip install polars"):
         bridge.convert(np.ones(3), "polars")
+
+
+def test_a_library_that_does_not_load_is_not_said_to_be_absent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "mindspore.py").write_text("raise ImportError('Made for another system.')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mindspore", raising=False)
+    with pytest.raises(ImportError, match=r"cannot be imported: Made for another system\.$"):
+        bridge.convert(np.ones(3), "mindspore")
