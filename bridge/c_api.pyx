@@ -54,8 +54,14 @@ cdef extern from "include/bridge.h":
         BRIDGE_COPY
         BRIDGE_ANY_DEVICE
         BRIDGE_READONLY
+    const int BRIDGE_ANY_TYPE
+    const int BRIDGE_ANY_NDIM
     const int BRIDGE_API_VERSION
     const char* BRIDGE_API_CAPSULE
+
+
+cdef int _FLAGS = (
+    BRIDGE_WRITABLE | BRIDGE_CONTIGUOUS | BRIDGE_COPY | BRIDGE_ANY_DEVICE | BRIDGE_READONLY)
 
 
 cdef class _Deleter:
@@ -78,7 +84,18 @@ cdef inline int _type_code(TypeMeta dtype) noexcept:
 cdef TypeMeta _type_of(int code):
     cdef DLDataType dtype
     dtype.code, dtype.bits, dtype.lanes = <unsigned char>(code >> 8), <unsigned char>code, 1
-    return from_dlpack_type(dtype)
+    cdef TypeMeta found = from_dlpack_type(dtype)
+    if found is None or _type_code(found) != code:
+        raise ValueError(f"{code} is not an element type; bridge.h has their names.")
+    return found
+
+
+cdef int _require_shape(int ndim, const int64_t* shape) except -1:
+    if ndim < 0:
+        raise ValueError(f"{ndim} is not a number of dimensions.")
+    if ndim > 0 and shape == NULL:
+        raise ValueError(f"The shape of {ndim} dimensions is NULL.")
+    return 0
 
 
 def _imported(x, copy):
@@ -113,14 +130,16 @@ cdef int _take(PyObject* x, bridge_tensor* out, int type, int ndim, int flags) e
     out.owner = out.memory = NULL
     if flags & BRIDGE_COPY and flags & BRIDGE_WRITABLE:
         raise ValueError("What is written into a copy is lost: BRIDGE_WRITABLE or BRIDGE_COPY.")
+    if ndim < BRIDGE_ANY_NDIM or flags & ~_FLAGS:
+        raise ValueError(f"{ndim} dimensions and the flags {flags} are not what bridge.h has.")
     if unlikely(is_observed()) and outermost():
         impl = run_observed("bridge_take", source, "C", _imported, (source, copy))
     elif Py_TYPE(source) == numpy_type():
         impl = import_array(source, copy)
     else:
         impl = import_tensor(source, None, copy)
-    if not impl.c_dtype.c_is_pod or type != 0 and _type_code(impl.c_dtype) != type:
-        needed = "numbers" if type == 0 else _type_of(type)
+    if not impl.c_dtype.c_is_pod or type != BRIDGE_ANY_TYPE and _type_code(impl.c_dtype) != type:
+        needed = "numbers" if type == BRIDGE_ANY_TYPE else _type_of(type)
         raise TypeError(f"A tensor of {needed} is required, and this one has {impl.c_dtype}.")
     if ndim >= 0 and impl.ndim != ndim:
         raise ValueError(
@@ -144,8 +163,7 @@ cdef int _take(PyObject* x, bridge_tensor* out, int type, int ndim, int flags) e
 cdef PyObject* _make(int type, int ndim, const int64_t* shape, bridge_tensor* out) except NULL:
     cdef TypeMeta dtype = _type_of(type)
     cdef TensorImpl impl
-    if ndim < 0:
-        raise ValueError(f"{ndim} is not a number of dimensions.")
+    _require_shape(ndim, shape)
     require_numel(shape, ndim, "bridge_new")
     impl = allocated(shape, ndim, dtype, DL_CPU, 0, "bridge_new")
     result = wrap(impl)
@@ -160,8 +178,7 @@ cdef PyObject* _wrap(
         bridge_deleter deleter, void* context) except NULL:
     cdef _Deleter called = _Deleter()
     cdef int i
-    if ndim < 0:
-        raise ValueError(f"{ndim} is not a number of dimensions.")
+    _require_shape(ndim, shape)
     sizes = [shape[i] for i in range(ndim)]
     steps = None if strides == NULL else [strides[i] for i in range(ndim)]
     result = from_blob(

@@ -11,6 +11,7 @@
 
 /* scale(x, factor): multiply one dimension of float64 in place, whatever its strides are. */
 static PyObject *scale(PyObject *module, PyObject *arguments) {
+    (void)module;
     PyObject *x;
     double factor;
     bridge_tensor t;
@@ -25,6 +26,7 @@ static PyObject *scale(PyObject *module, PyObject *arguments) {
 
 /* row_sums(x): the sums of the rows of a matrix of float32, as a new tensor. */
 static PyObject *row_sums(PyObject *module, PyObject *x) {
+    (void)module;
     bridge_tensor t, out;
     PyObject *result;
     const float *in;
@@ -52,6 +54,7 @@ static void free_memory(void *context) {
 
 /* squares(n, library): 0, 1, 4, ... of int32 in memory from malloc, as a library's tensor. */
 static PyObject *squares(PyObject *module, PyObject *arguments) {
+    (void)module;
     Py_ssize_t n;
     const char *library;
     int64_t shape[1];
@@ -74,6 +77,7 @@ static PyObject *squares(PyObject *module, PyObject *arguments) {
 
 /* describe(x): what bridge_take says of any tensor. */
 static PyObject *describe(PyObject *module, PyObject *x) {
+    (void)module;
     bridge_tensor t;
     PyObject *result;
     if (bridge_take(x, &t, BRIDGE_ANY_TYPE, BRIDGE_ANY_NDIM, BRIDGE_ANY_DEVICE) < 0) return NULL;
@@ -84,6 +88,8 @@ static PyObject *describe(PyObject *module, PyObject *x) {
 }
 
 static PyObject *times_freed(PyObject *module, PyObject *nothing) {
+    (void)module;
+    (void)nothing;
     return PyLong_FromLong(freed);
 }
 

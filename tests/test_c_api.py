@@ -25,7 +25,7 @@ INCLUDE = f"-I{bridge.get_include()}"
 @pytest.fixture(scope="module")
 def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     folder = tmp_path_factory.mktemp("header_c")
-    strict = ["-std=c11", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror"]
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Werror"]
     yield compiled(EXAMPLES / "header_c.c", folder, *strict, INCLUDE)
     del sys.modules["header_c"]
 
@@ -70,6 +70,81 @@ def test_refuses_with_the_reason(
 ) -> None:
     with pytest.raises(error, match=said):
         native.scale(x, 2.0)
+
+
+CALLS = r"""
+#include <bridge.h>
+/* call(x, type, ndim, flags); None is NULL. The module does not call bridge_import. */
+static PyObject *call(PyObject *module, PyObject *args) {
+    PyObject *x;
+    int type, ndim, flags, failed;
+    bridge_tensor t;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Oiii", &x, &type, &ndim, &flags)) return NULL;
+    failed = bridge_take(x == Py_None ? NULL : x, &t, type, ndim, flags);
+    bridge_release(&t);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+static PyObject *absent(PyObject *module, PyObject *name) {
+    return bridge_convert(PyObject_GetAttr(module, name), "torch");
+}
+static PyObject *made(PyObject *module, PyObject *args) {
+    int type, ndim;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "ii", &type, &ndim)) return NULL;
+    return bridge_new(type, ndim, NULL, NULL);
+}
+static PyMethodDef functions[] = {{"call", call, METH_VARARGS, ""},
+                                  {"absent", absent, METH_O, ""},
+                                  {"made", made, METH_VARARGS, ""},
+                                  {NULL, NULL, 0, NULL}};
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "calls_c", NULL, -1, functions, NULL, NULL, NULL, NULL};
+PyMODINIT_FUNC PyInit_calls_c(void) { return PyModule_Create(&definition); }
+"""
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    folder = tmp_path_factory.mktemp("calls_c")
+    (folder / "calls_c.c").write_text(CALLS)
+    yield compiled(folder / "calls_c.c", folder, "-Wall", "-Wextra", "-Werror", INCLUDE)
+    del sys.modules["calls_c"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ((None, 0, -1, 0), SystemError, "NULL"),
+        ((np.ones(2), -5, -1, 0), ValueError, "-5 is not an element type"),
+        ((np.ones(2), 0, -7, 0), ValueError, "-7 dimensions"),
+        ((np.ones(2), 0, -1, 64), ValueError, "flags 64"),
+    ],
+)
+def test_arguments_that_are_none_of_the_header_are_refused(
+    calls: ModuleType, arguments: tuple[object, ...], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        calls.call(*arguments)
+    calls.call(np.ones(2), 0, -1, 0)
+
+
+def test_the_error_of_a_call_that_gave_null_is_kept(calls: ModuleType) -> None:
+    with pytest.raises(AttributeError, match="nosuch"):
+        calls.absent("nosuch")
+
+
+def test_a_new_tensor_needs_a_shape_and_a_type(calls: ModuleType) -> None:
+    assert calls.made(type_number(2, 64), 0).dtype == c10.float64
+    with pytest.raises(ValueError, match="shape of 3 dimensions is NULL"):
+        calls.made(type_number(2, 64), 3)
+    with pytest.raises(ValueError, match="not an element type"):
+        calls.made(type_number(77, 64), 0)
+
+
+def type_number(code: int, bits: int) -> int:
+    return code << 8 | bits
 
 
 def test_copies_only_where_a_copy_is_allowed(native: ModuleType) -> None:

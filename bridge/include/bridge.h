@@ -4,7 +4,7 @@
  *
  *     #include <bridge.h>                      the folder is python -c "import bridge;
  *                                              print(bridge.get_include())"
- *     if (bridge_import() < 0) return NULL;    once in each source file, in the module's init
+ *     if (bridge_import() < 0) return NULL;    in the module's init; else the first call does it
  *
  *     static PyObject *scale(PyObject *module, PyObject *x) {
  *         bridge_tensor t;
@@ -116,19 +116,31 @@ static inline int bridge_import(void) {
     return 0;
 }
 
+/* Return 1 if a function can be called with this argument, else 0 with an exception: that of the
+ * caller, if it passes on the NULL of a call that failed. */
+static inline int bridge_ready(const void *argument) {
+    if (bridge_functions == NULL && bridge_import() < 0) return 0;
+    if (argument != NULL) return 1;
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_SystemError, "a function of bridge.h was given NULL");
+    return 0;
+}
+
 /* Take the tensor `x`, of any library, on its own memory; return 0, or -1.
  *
  * type: BRIDGE_FLOAT32, ..., or BRIDGE_ANY_TYPE. ndim: the number of dimensions, or
  * BRIDGE_ANY_NDIM. Without BRIDGE_COPY nothing is copied.
- * TypeError: not a tensor, or other elements. ValueError: another number of dimensions, or
- * BRIDGE_WRITABLE with BRIDGE_COPY. BufferError: it cannot be shared, is read-only, not contiguous
+ * TypeError: not a tensor, or other elements. ValueError: another number of dimensions,
+ * BRIDGE_WRITABLE with BRIDGE_COPY, or an unknown type, number or flag. BufferError: it cannot be shared, is read-only, not contiguous
  * or on a device, and the flags do not allow that.
  */
 static inline int bridge_take(PyObject *x, bridge_tensor *out, int type, int ndim, int flags) {
-    return bridge_functions->take(x, out, type, ndim, flags);
+    if (!bridge_ready(out)) return -1;
+    out->owner = out->memory = NULL;
+    return bridge_ready(x) ? bridge_functions->take(x, out, type, ndim, flags) : -1;
 }
 
-/* Let go of a tensor that was taken, or filled in by bridge_new; once. */
+/* Let go of a tensor that bridge_take or bridge_new filled in, whether it succeeded or failed. */
 static inline void bridge_release(bridge_tensor *t) {
     PyObject *owner = t->owner, *memory = t->memory;
     t->owner = t->memory = NULL;
@@ -142,7 +154,8 @@ static inline void bridge_release(bridge_tensor *t) {
  * out: NULL, or where to describe it for writing; bridge_release it as well.
  */
 static inline PyObject *bridge_new(int type, int ndim, const int64_t *shape, bridge_tensor *out) {
-    return bridge_functions->make(type, ndim, shape, out);
+    if (out != NULL) out->owner = out->memory = NULL;
+    return bridge_ready("") ? bridge_functions->make(type, ndim, shape, out) : NULL;
 }
 
 /* Return a bridge.at.Tensor on host memory of yours; NULL: it failed, and the memory is yours.
@@ -153,12 +166,13 @@ static inline PyObject *bridge_new(int type, int ndim, const int64_t *shape, bri
 static inline PyObject *bridge_wrap(void *data, int type, int ndim, const int64_t *shape,
                                     const int64_t *strides, int flags, bridge_deleter deleter,
                                     void *context) {
+    if (!bridge_ready("")) return NULL;
     return bridge_functions->wrap(data, type, ndim, shape, strides, flags, deleter, context);
 }
 
 /* Return `x` as a tensor of a library, "torch", "numpy", "jax", ...: bridge.convert(x, library). */
 static inline PyObject *bridge_convert(PyObject *x, const char *library) {
-    return bridge_functions->convert(x, library);
+    return bridge_ready(x) && bridge_ready(library) ? bridge_functions->convert(x, library) : NULL;
 }
 
 #ifdef __cplusplus
