@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from bridge.caffe2.conversion.entries import Entry
+    from bridge.caffe2.conversion.predictor_export import PredictorExport
 
 _CALLER = "convert"
 # Sizes that mobile_exporter gives to inputs, whatever they are.
@@ -63,10 +64,14 @@ def net_of_file(path: str) -> Any:
     if kind == NET:
         return net_in(path)
     with open_entries(path, kind) as opened:
-        export = predictor_export_in(opened.entries)
+        return _export_in(path, opened.entries).net
+
+
+def _export_in(path: str, entries: Sequence[Entry]) -> PredictorExport:
+    export = predictor_export_in(entries)
     if export is None:
         raise EnforceValueError(f"{path!r} has blobs, and no net.", _CALLER)
-    return export.net
+    return export
 
 
 class NetSource:
@@ -90,9 +95,7 @@ class NetSource:
             self.net: Any = net_in(path)
         else:
             with open_entries(path, kind) as opened:
-                export = predictor_export_in(opened.entries)
-                if export is None:
-                    raise EnforceValueError(f"{path!r} has blobs, and no net.", _CALLER)
+                export = _export_in(path, opened.entries)
                 self._load([one for one in opened.entries if one.name in export.parameters])
             self.net, self.outputs = export.net, export.outputs or None
             if export.shapes is not None:

@@ -16,6 +16,9 @@ An input followed by ``?`` is left out if the operator has fewer inputs or outpu
 An output is ``0``, the gradient of an input; ``*``, the gradients of all inputs; or ``0@1``, the
 values of a sparse gradient whose indices are input 1. ``_o0+_dims`` is the blob ``_NAME_dims``,
 where NAME is the name of ``o0``.
+
+So ``"ReluGradient o0 g0 > 0"`` is a ReluGradient that reads the output and its gradient, and writes
+the gradient of the input.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob, missing_from
 from bridge.caffe2.execution.net_function import NetFunction, Step, last_uses, names_of
-from bridge.caffe2.modules.taped_steps import Buffers, Learned, TapedSteps
+from bridge.caffe2.modules.taped_steps import Buffers, TapedSteps, layouts_of
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.named_nets import run_init_net
 from bridge.caffe2.workspaces.workspace import Workspace
@@ -280,11 +280,13 @@ class NetModule(torch.nn.Module):
             results = self._tapes(operands, self._compute)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _compute(self, operands: list[Any], beside: Learned | Buffers | None = None) -> list[Any]:
+    def _compute(
+        self, operands: list[Any], layouts: list[Any] | None = None, buffers: Buffers | None = None
+    ) -> list[Any]:
         """Return the outputs, computed by the functions of the operators.
 
-        operands: the inputs, then the parameters and buffers in the order of `_keys`. beside: has
-        arguments for the steps, and learns the layouts of their results.
+        operands: the inputs, then the parameters and buffers in the order of `_keys`. layouts: gets
+        the layouts of the results of each step. buffers: has memory for the results.
         """
         values: dict[str, Any] = dict(self._objects)
         count = len(self.input_names)
@@ -292,10 +294,10 @@ class NetModule(torch.nn.Module):
         values.update(zip(self.input_names, operands[:count], strict=True))
         device = _device_of(values)
         for i, step in enumerate(self._steps):
-            more = {} if beside is None else beside.arguments(i, step, values)
+            more = {} if buffers is None else buffers.arguments(i, step, values)
             self._compute_step(i, values, device, more)
-            if beside is not None:
-                beside.end(step, values)
+            if layouts is not None:
+                layouts.append(layouts_of(step, values))
             for name in self._last[i]:
                 values.pop(name, None)
         return [self._owned(values.get(name)) for name in self.output_names]

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    # Computes the outputs out of the operands by the functions; a second argument is one of the
-    # objects below, which the functions are computed with.
+    # Computes the outputs out of the operands by the functions. A second argument is a list, which
+    # gets the layouts of the results of each step; a third one is the Buffers that steps write.
     Compute = Callable[..., list[Any]]
+    Layouts = list[list[tuple[torch.Size, torch.dtype] | None]]
 
 
 class TapedSteps:
@@ -34,8 +35,8 @@ class TapedSteps:
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._can_be_recorded = all(map(_can_be_recorded, steps))
-        # By the signature: what was learned, the tape, or None if there can be none.
-        self._tapes: dict[bytes, Learned | ModuleTape | None] = {}
+        # By the signature: the layouts of the first call, the tape, or None if there can be none.
+        self._tapes: dict[bytes, Layouts | ModuleTape | None] = {}
         self._latest: ModuleTape | None = None
         self._lock = threading.Lock()
 
@@ -66,11 +67,11 @@ class TapedSteps:
         """Return the outputs; None: the functions have to compute them."""
         tapes = self._tapes
         if signature not in tapes:
-            learned = Learned()
-            first = compute(operands, learned)
+            layouts: Layouts = []
+            first = compute(operands, layouts)
             if len(tapes) >= MOST_SIZES:
                 del tapes[next(iter(tapes))]
-            tapes[signature] = learned
+            tapes[signature] = layouts
             return first
         known = tapes.pop(signature)
         tapes[signature] = known  # the latest one is the last to be forgotten
@@ -86,7 +87,7 @@ class TapedSteps:
         buffers = Buffers(operands, known)
         results: list[Any]
         try:
-            results, calls = record(compute, [operands, buffers], {})
+            results, calls = record(compute, [operands, None, buffers], {})
         except Exception:  # noqa: BLE001  # the functions, without buffers, say what is wrong
             del tapes[signature]
             return None
@@ -110,31 +111,18 @@ def _can_be_recorded(step: Step) -> bool:
     )
 
 
-class Learned:
-    """The layouts of the results of steps, learned in their first run.
-
-    `layouts`: of each step, for each output the sizes and the type; None: it is not written.
-    """
-
-    def __init__(self) -> None:
-        self.layouts: list[list[tuple[torch.Size, torch.dtype] | None]] = []
-
-    def arguments(self, i: int, step: Step, values: dict[str, Any]) -> dict[str, Any]:
-        """Return no arguments for step `i`, which is to run, besides its own."""
-        return {}
-
-    def end(self, step: Step, values: dict[str, Any]) -> None:
-        """Note the layouts of the results of a step, which are in `values`."""
-        found = [values.get(name) for name in step.outputs]
-        self.layouts.append([None if one is None else (one.shape, one.dtype) for one in found])
+def layouts_of(step: Step, values: dict[str, Any]) -> list[tuple[torch.Size, torch.dtype] | None]:
+    """Return the sizes and type of each output of a step that has run; None: it is not written."""
+    found = [values.get(name) for name in step.outputs]
+    return [None if one is None else (one.shape, one.dtype) for one in found]
 
 
 class Buffers:
     """The buffers that steps write, made at their turn. `made`: the buffers, in order."""
 
-    def __init__(self, operands: Sequence[Any], learned: Learned) -> None:
+    def __init__(self, operands: Sequence[Any], layouts: Layouts) -> None:
         self.made: list[Any] = []
-        self._learned = learned
+        self._layouts = layouts
         self._given = {one.untyped_storage()._cdata for one in operands}
 
     def arguments(self, i: int, step: Step, values: dict[str, Any]) -> dict[str, Any]:
@@ -146,7 +134,7 @@ class Buffers:
             return {}
         found = []
         with torch._C.DisableTorchFunction():  # these calls are not those of the step
-            for o, layout in enumerate(self._learned.layouts[i]):
+            for o, layout in enumerate(self._layouts[i]):
                 buffer = None
                 if layout is not None:
                     place = bound.in_place.get(o)
@@ -157,9 +145,6 @@ class Buffers:
                         self.made.append(buffer)
                 found.append(buffer)
         return {bound.out_name: found[0] if len(found) == 1 else tuple(found)}
-
-    def end(self, step: Step, values: dict[str, Any]) -> None:
-        """Do nothing after a step."""
 
     def _in_place(self, name: str, layout: Any, values: dict[str, Any]) -> Any:
         """Return the tensor of an input that the step may overwrite; None if it may not."""
