@@ -119,8 +119,6 @@ def weighted_sum(*xs: Tensor, in_place: InPlace | None = None, out: Out = None) 
         not in_place or all(x is not first for x in values[1:]),
         "the output is in place of input 0 only",
     )
-    if out is not None and takes_few(out, *xs):
-        return run_kernel(small_kernels.weighted_sum, out, [*values], [*weights], first.numel())
     total = torch.mul(first, weights[0].view(()), out=out)
     for x, weight in zip(values[1:], weights[1:], strict=True):
         total = torch.addcmul(total, x.view(first.shape), weight.view(()), out=out)

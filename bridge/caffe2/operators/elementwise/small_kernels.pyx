@@ -9,7 +9,7 @@ win.
 """
 
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy, memmove
+from libc.string cimport memmove
 
 from bridge.caffe2.operators.base.cloned cimport cloned_void
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
@@ -82,29 +82,6 @@ def leaky_relu_gradient(dx: Tensor, y: Tensor, dy: Tensor, float slope, int64_t 
     """Set `dx` to dy where y is not negative, else to slope * dy; all have `n` elements."""
     or_scaled(floats_of(dx, n), floats_of(y, n), floats_of(dy, n), slope, n)
     return dx
-
-
-def weighted_sum(y: Tensor, list xs: list[Tensor], list weights: list[Tensor], int64_t n) -> Tensor:
-    """Set `y` to the sum of `xs`, of `n` elements each, times the `weights`, of one each.
-
-    It may be the first of `xs`.
-    """
-    cdef float *target = floats_of(y, n)
-    cdef const float *source = floats_of(xs[0], n)
-    cdef float factor = floats_of(weights[0], 1)[0]
-    cdef int64_t i
-    cdef Py_ssize_t k
-    for k in range(1, len(xs)):
-        floats_of(xs[k], n)
-        floats_of(weights[k], 1)
-    for i in range(n):
-        target[i] = source[i] * factor
-    for k in range(1, len(xs)):
-        source = floats_of(xs[k], n)
-        factor = floats_of(weights[k], 1)[0]
-        for i in range(n):
-            target[i] += source[i] * factor
-    return y
 
 
 cdef cloned_void add_to(float *y, const float *x, int64_t n) noexcept nogil:
@@ -193,24 +170,4 @@ def multiply(a: Tensor, b: Tensor, y: Tensor, int64_t n) -> Tensor:
     cdef int64_t i
     for i in range(n):
         target[i] = left[i] * right[i]
-    return y
-
-
-def join(y: Tensor, list xs: list[Tensor], int64_t rows, list widths: list[int]) -> Tensor:
-    """Set `y` to the rows of `xs` beside each other, and return it.
-
-    An x has `rows` rows of its width in elements.
-    """
-    cdef int64_t width = sum(widths), i, n, start = 0
-    cdef float *target = floats_of(y, rows * width)
-    cdef const float *source
-    cdef Py_ssize_t k
-    for k in range(len(xs)):
-        n = widths[k]
-        if n == 0:              # and maybe no memory: memcpy takes no NULL
-            continue
-        source = floats_of(xs[k], rows * n)
-        for i in range(rows):
-            memcpy(target + i * width + start, source + i * n, n * sizeof(float))
-        start += n
     return y

@@ -37,28 +37,3 @@ def softmax(x: Tensor, y: Tensor, Py_ssize_t rows, Py_ssize_t columns) -> Tensor
             source += columns
             target += columns
     return y
-
-
-def softmax_gradient(
-    y: Tensor, dy: Tensor, dx: Tensor, Py_ssize_t rows, Py_ssize_t columns
-) -> Tensor:
-    """Set the rows of `dx` to y times (dy - the sum of y * dy of the row), and return it.
-
-    y, dy, dx: (rows, columns), row-major float32; dx may be one of the others.
-    """
-    cdef Py_ssize_t _row, j
-    cdef const float *values = floats_of(y, rows * columns)
-    cdef const float *slopes = floats_of(dy, rows * columns)
-    cdef float *target = floats_of(dx, rows * columns)
-    cdef float inner
-    with nogil:
-        for _row in range(rows):
-            inner = 0
-            for j in range(columns):
-                inner += values[j] * slopes[j]
-            for j in range(columns):
-                target[j] = values[j] * (slopes[j] - inner)
-            values += columns
-            slopes += columns
-            target += columns
-    return dx

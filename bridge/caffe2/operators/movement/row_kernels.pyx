@@ -95,31 +95,6 @@ def one_hot(y: Tensor, indices: Tensor, int64_t n, int64_t size) -> Tensor:
     return y
 
 
-def repeat(y: Tensor, x: Tensor, int64_t rows, int64_t width) -> Tensor:
-    """Set each of the rows of `y` to `x`, float32."""
-    cdef float *target = floats_of(y, rows * width)
-    cdef const float *source = floats_of(x, width)
-    cdef int64_t i, j
-    for i in range(rows):
-        for j in range(width):
-            target[i * width + j] = source[j]
-    return y
-
-
-def sum_rows(y: Tensor, x: Tensor, int64_t rows, int64_t width) -> Tensor:
-    """Set `y` to the sum of the rows of `x`, float32."""
-    cdef float *target = floats_of(y, width)
-    cdef const float *source = floats_of(x, rows * width)
-    cdef double total
-    cdef int64_t i, j
-    for j in range(width):
-        total = 0
-        for i in range(rows):
-            total += source[i * width + j]
-        target[j] = <float>total
-    return y
-
-
 def add_weighted(
     y: Tensor,
     weight: Tensor,

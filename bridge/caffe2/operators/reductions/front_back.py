@@ -13,9 +13,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
 from bridge.caffe2.operators.base.gradients import extreme_over
-from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,10 +94,6 @@ def reduce_front_sum(
     x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
 ) -> Tensor:
     """Sums over the first dimensions."""
-    is_plain = lengths is None and num_reduce_dim == 1 and x.dim() and takes_few(x)
-    if is_plain and x.numel():
-        y = x.new_empty(x.shape[1:]) if out is None else out
-        return run_kernel(row_kernels.sum_rows, y, x, x.shape[0], x.numel() // x.shape[0])
     return _total(x, lengths, num_reduce_dim, True, out)
 
 

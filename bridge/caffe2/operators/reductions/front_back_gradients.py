@@ -14,16 +14,10 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, require
-from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
-from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from bridge.caffe2.execution.declaration import Out
-
-_FEW = 1 << 14  # elements; for more, torch takes as long
 
 
 _TYPES = {"dy": NUMBERS, "x": None, "lengths": INT32}
@@ -74,20 +68,9 @@ def _back_of_maximum(
 
 @operator("ReduceFrontSumGradient", types=_TYPES)
 def reduce_front_sum_gradient(
-    dy: Tensor,
-    x: Tensor,
-    lengths: Tensor | None = None,
-    *,
-    num_reduce_dim: int = 1,
-    out: Out = None,
+    dy: Tensor, x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1
 ) -> Tensor:
     """(dY, X or its sizes, optionally lengths) -> dX of sums over the first dimensions."""
-    if lengths is None and num_reduce_dim == 1 and x.dim() and takes_kernels(dy):
-        rows, width = x.shape[0], dy.numel()
-        if x.is_floating_point() and x.numel() == rows * width <= _FEW:
-            return run_kernel(
-                row_kernels.repeat, dy.new_empty(x.shape) if out is None else out, dy, rows, width
-            )
     return _back(dy, x, lengths, num_reduce_dim, True, False)
 
 

@@ -42,19 +42,10 @@ def test_relu_agrees_with_torch(n) -> None:
         torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)
 
 
-def test_join_concatenates_rows() -> None:
-    parts = [torch.arange(6.0).view(2, 3), torch.arange(2.0).view(2, 1), torch.empty(2, 0)]
-    out = torch.empty(2, 4)
-    assert small_kernels.join(out, parts, 2, [3, 1, 0]) is out
-    assert torch.equal(out, torch.cat(parts, 1))
-
-
 def test_other_numbers_of_elements_are_refused() -> None:
     x, y = torch.ones(3), torch.ones(4)
     with pytest.raises(EnforceNotMet, match="was to have 3 elements"):
         small_kernels.relu(x, y, 3)
-    with pytest.raises(EnforceNotMet, match="was to have 4 elements"):
-        small_kernels.join(y, [x], 1, [4])
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 256])
@@ -73,15 +64,6 @@ def test_gradients_of_activations_agree_with_torch(n) -> None:
     expected = torch.where(y >= 0, dy, dy * 0.25)
     small_kernels.leaky_relu_gradient(dy, y, dy, 0.25, n)  # in place
     torch.testing.assert_close(dy, expected, rtol=0, atol=0, equal_nan=True)
-
-
-@pytest.mark.parametrize("n", [1, 7, 256])
-def test_weighted_sum_adds_in_place(n) -> None:
-    xs = [torch.linspace(-1, i, n) for i in range(3)]
-    weights = [torch.tensor([one]) for one in (0.5, -2.0, 3.0)]
-    expected = xs[0] * 0.5 - xs[1] * 2 + xs[2] * 3
-    assert small_kernels.weighted_sum(xs[0], xs, weights, n) is xs[0]
-    torch.testing.assert_close(xs[0], expected)
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 256, 4001])
