@@ -7,6 +7,7 @@ Follows caffe2/operators/quantized, PyTorch 1.8.1.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -86,6 +87,21 @@ class _ImageOperator(_Layer):
         require(image_order(order) == "NHWC", f"{definition.type} has order='NHWC'", order)
         return super().check(definition)
 
+    _latest: tuple[Any, Any] = (None, None)
+
+    @cached_property
+    def windows(self) -> Windows:
+        """The windows that the arguments describe."""
+        return Windows.from_arguments(self.arguments)
+
+    def window(self, sizes: torch.Size) -> Window:
+        """Return the windows on images of this height and width."""
+        before, window = self._latest
+        if before != sizes:
+            window = self.windows.on(sizes)
+            self._latest = (sizes, window)
+        return window
+
 
 @register_operator("Int8Conv", inputs="2-3", outputs="1")
 @register_operator("Int8ConvRelu", inputs="2-3", outputs="1")
@@ -94,26 +110,34 @@ class Int8Conv(_ImageOperator):
 
     def computed(self) -> Tensor:
         x, w, bias = self.operands()
-        group = self.GetSingleArgument("group", 1)
-        image, kernel = _channels_first(x.bytes), _channels_first(w.bytes)
+        for images in (x.bytes, w.bytes):
+            require(images.dim() == 4, "images have four dimensions", images)
+        group, (*kernel, channels) = self.group, w.bytes.shape[1:]
         require(
-            image.shape[1] == kernel.shape[1] * group and kernel.shape[0] % group == 0,
+            x.bytes.shape[3] == channels * group and w.bytes.shape[0] % group == 0,
             "the filter has the channels of X, over group",
             *(x.bytes, w.bytes, group),
         )
-        window = Windows.from_arguments(self.arguments).on(image.shape[2:])
-        require(
-            list(window.kernel) == list(kernel.shape[2:]),
-            "the filter has the size of the kernel",
-            w.bytes,
-        )
-        left, right = _exact(x, w, math.prod(kernel.shape[1:]))
+        window = self.window(x.bytes.shape[1:3])
+        require(list(window.kernel) == kernel, "the filter has the size of the kernel", w.bytes)
+        left, right = _exact(x, w, math.prod(kernel) * channels)
+        pads = (*window.head, *window.tail)
+        if group == 1 and {*kernel, *window.stride} == {1} and not any(pads):
+            return self.finished(left @ right.flatten(1).t(), x, w, bias)
+        left = _channels_first(left)
+        if not window.is_even:
+            left = window.padded(left)
         y = torch.conv2d(
-            window.padded(_channels_first(left)),
+            left,
             _channels_first(right),
-            *(None, window.stride, 0, window.dilation, group),
+            *(None, window.stride, window.head if window.is_even else 0, window.dilation, group),
         )
         return self.finished(_channels_last(y), x, w, bias)
+
+    @cached_property
+    def group(self) -> int:
+        """The argument `group` (1)."""
+        return int(self.GetSingleArgument("group", 1))
 
 
 @register_operator("Int8ConvTranspose", inputs="2-3", outputs="1")
@@ -155,22 +179,16 @@ class Int8FC(_Layer):
         return self.finished(left.flatten(1) @ right.t(), x, w, bias)
 
 
-class _Pool(_ImageOperator):
-    def window(self, x: Tensor) -> Window:
-        """Return the windows on the images x (N, C, H, W)."""
-        return Windows.from_arguments(self.arguments).on(x.shape[2:])
-
-
 @register_operator("Int8MaxPool", inputs="1", outputs="1")
 @register_operator("Int8MaxPoolRelu", inputs="1", outputs="1")
-class Int8MaxPool(_Pool):
+class Int8MaxPool(_ImageOperator):
     """The maximum of each window."""
 
     def computed(self) -> Tensor:
         x = self.quantized(0)
         self.require_same(x)
         image = _channels_first(x.bytes).float()
-        window = self.window(image)
+        window = self.window(image.shape[2:])
         y = torch.max_pool2d(
             window.padded(image), list(window.kernel), list(window.stride), 0, list(window.dilation)
         )
@@ -179,13 +197,13 @@ class Int8MaxPool(_Pool):
 
 @register_operator("Int8AveragePool", inputs="1", outputs="1")
 @register_operator("Int8AveragePoolRelu", inputs="1", outputs="1")
-class Int8AveragePool(_Pool):
+class Int8AveragePool(_ImageOperator):
     """The mean of each window; the padding counts as zeros."""
 
     def computed(self) -> Tensor:
         x = self.quantized(0)
-        image = _channels_first(x.bytes).float() - x.zero_point
-        window = self.window(image)
+        image = _channels_first(floats_of(x.bytes, x.zero_point))
+        window = self.window(image.shape[2:])
         count = math.prod(window.kernel)
         sums = torch._C._nn.avg_pool2d(
             window.padded(image), list(window.kernel), list(window.stride), divisor_override=1

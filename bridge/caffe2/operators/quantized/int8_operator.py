@@ -9,6 +9,7 @@ products are exact, and then scaled in fixed point.
 from __future__ import annotations
 
 import struct
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -51,22 +52,22 @@ class Int8Operator(TorchOperator):
         """Return the bytes of output 0; None if it is set."""
         raise NotImplementedError
 
-    @property
+    @cached_property
     def scale(self) -> float:
         """The argument `Y_scale` (1)."""
         return single(self.GetSingleArgument("Y_scale", 1.0))
 
-    @property
+    @cached_property
     def zero_point(self) -> int:
         """The argument `Y_zero_point` (0)."""
         return int(self.GetSingleArgument("Y_zero_point", 0))
 
-    @property
+    @cached_property
     def lowest(self) -> int:
         """The least byte of the output: the zero point for types with Relu."""
         return self.zero_point if self._definition.type.endswith("Relu") else 0
 
-    @property
+    @cached_property
     def arguments(self) -> Arguments:
         """The arguments, for classes that several of them describe."""
         return Arguments(self._definition)
@@ -86,7 +87,7 @@ class Int8Operator(TorchOperator):
         adopt(tensor, value.bytes.contiguous())
         self.OutputBlob(o).Reset(Int8TensorCPU(tensor, value.scale, value.zero_point))
 
-    @property
+    @cached_property
     def wrapped_zero_point(self) -> int:
         """The zero point of the output as a byte, as QNNPACK takes it."""
         return self.zero_point & 0xFF
@@ -110,7 +111,7 @@ class Int8Operator(TorchOperator):
 
 def wrapped(x: Quantized) -> Quantized:
     """Return a tensor with its zero point as a byte, as QNNPACK takes it."""
-    return x._replace(zero_point=x.zero_point & 0xFF)
+    return x if 0 <= x.zero_point <= 255 else x._replace(zero_point=x.zero_point & 0xFF)
 
 
 def require_byte(x: Quantized) -> None:
