@@ -27,11 +27,16 @@ def hold(kind, n):
 
 
 def load_net(folder):
-    """Make the net of net.pb, with the blobs of feeds.npz, in a workspace with nothing else."""
+    """Make the net of net.pb, with the blobs of feeds.npz, in a workspace with nothing else.
+
+    The net of init.pb makes others.
+    """
     workspace.ResetWorkspace()
-    net = caffe2_pb2.NetDef()
-    with open(os.path.join(folder, "net.pb"), "rb") as file:
-        net.ParseFromString(file.read())
+    net, init = caffe2_pb2.NetDef(), caffe2_pb2.NetDef()
+    for name, message in (("net.pb", net), ("init.pb", init)):
+        with open(os.path.join(folder, name), "rb") as file:
+            message.ParseFromString(file.read())
+    workspace.RunNetOnce(init)
     with np.load(os.path.join(folder, "feeds.npz")) as feeds:
         for name in feeds.files:
             workspace.FeedBlob(name, feeds[name])

@@ -33,6 +33,7 @@ from tests.benchmarks.small_nets import (
     branches,
     chain,
     chain_by_hand,
+    int8_net,
     lstm_step,
     recommendation,
     training_step,
@@ -95,6 +96,9 @@ def small_subjects() -> dict[str, Subject]:
         made = (lambda types=types: chain(" ".join(types), types)), NO_BOUNDS, compiled
         subjects[what] = Subject(*made, chain_by_hand(types))
     subjects["a training step"] = Subject(training_step, (1.2, 0.6), (0.8, 0.4))
+    for side in (128, 256):
+        made = (lambda side=side: int8_net(side)), (1.3, 1.0)
+        subjects[f"an int8 net of {side}×{side} pixels"] = Subject(*made)
     subjects["a step of an LSTM"] = Subject(lstm_step, (2, 1.5))
     return subjects
 
@@ -120,6 +124,8 @@ def create(made: Made) -> str:
     workspace.ResetWorkspace()
     for name, value in made.feeds.items():
         workspace.FeedBlob(name, value)
+    if made.init is not None:
+        workspace.RunNetOnce(made.init)
     workspace.CreateNet(made.net)
     workspace.RunNet(made.net.name)
     return str(made.net.name)
@@ -133,6 +139,8 @@ def running(name: str) -> Timer:
 def load_there(real: RealCaffe2, made: Made, folder: Path) -> Timer:
     """Make the net in the real Caffe2; time its RunNet."""
     (folder / "net.pb").write_bytes(made.net.SerializeToString())
+    init = b"" if made.init is None else made.init.SerializeToString()
+    (folder / "init.pb").write_bytes(init)
     np.savez(folder / "feeds.npz", **made.feeds)
     real.loop(f"load_net({str(folder)!r})", 1)(1)
     return real.loop(f"RunNet({made.net.name!r})", 1)

@@ -6,6 +6,7 @@ A chain also comes as the torch calls that compute the same, each into the memor
 
 from __future__ import annotations
 
+import itertools
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -20,11 +21,15 @@ SIDE = 16
 
 
 class Made(NamedTuple):
-    """A net, what has to be fed to it, and which of that a module takes as its inputs."""
+    """A net, what has to be fed to it, and which of that a module takes as its inputs.
+
+    init: a net that makes other blobs, run once.
+    """
 
     net: Any
     feeds: dict[str, Any]
     inputs: list[str]
+    init: Any = None
 
 
 class Link(NamedTuple):
@@ -130,6 +135,46 @@ def lstm_step() -> Made:
     )
     net.AddExternalOutput(hidden)
     return Made(net.Proto(), feeds, ["x", "h"])
+
+
+def int8_net(side: int) -> Made:
+    """Return a net of bytes, as Mask R-CNN 2go's trunk: 4 blocks of 3 convolutions and a sum."""
+    random = np.random.RandomState(0)
+    net, init = core.Net("int8"), core.Net("int8 weights")
+    scale, weight_scale = 0.05, 0.01
+    convolutions = itertools.count()
+
+    def weights(name: str, *sizes: int) -> list[Any]:
+        octets = random.randint(0, 256, sizes).astype(np.uint8).tobytes()
+        filled = {"shape": list(sizes), "values": octets}
+        w = init.Int8GivenTensorFill(
+            [], f"{name}_w", **filled, Y_scale=weight_scale, Y_zero_point=128
+        )
+        filled = {"shape": [sizes[0]], "values": random.randint(-100, 100, sizes[0]).tolist()}
+        b = init.Int8GivenIntTensorFill([], f"{name}_b", **filled, Y_scale=scale * weight_scale)
+        return [w, b]
+
+    def convolution(x: Any, channels: int, op: str, kernel: int, **more: Any) -> Any:
+        name, group = f"conv{next(convolutions)}", more.get("group", 1)
+        sizes = (channels, kernel, kernel, more.pop("given") // group)
+        more |= {"kernel": kernel, "pad": kernel // 2, "order": "NHWC"}
+        zero = 0 if op.endswith("Relu") else 128
+        made = [x, *weights(name, *sizes)]
+        return getattr(net, op)(made, name, Y_scale=scale, Y_zero_point=zero, **more)
+
+    y = net.Int8Quantize("x", "bytes", Y_scale=scale, Y_zero_point=0)
+    y = convolution(y, 16, "Int8ConvRelu", 3, given=3, stride=2)
+    for i in range(4):
+        wide = convolution(y, 64, "Int8ConvRelu", 1, given=16)
+        wide = convolution(wide, 64, "Int8ConvRelu", 3, given=64, group=64)
+        narrow = convolution(wide, 16, "Int8Conv", 1, given=64)
+        y = net.Int8SumRelu([y, narrow], f"sum{i}", Y_scale=scale, Y_zero_point=0)
+    pooled = {"kernel": side // 2, "order": "NHWC", "Y_scale": scale, "Y_zero_point": 0}
+    y = net.Int8AveragePool(y, "pool", **pooled)
+    y = net.Int8FC([y, *weights("fc", 32, 16)], "fc", Y_scale=scale, Y_zero_point=128)
+    net.AddExternalOutput(net.Int8Dequantize(y, "y"))
+    feeds = {"x": random.rand(1, side, side, 3).astype(np.float32)}
+    return Made(net.Proto(), feeds, ["x"], init.Proto())
 
 
 def sparse_training() -> Made:
