@@ -266,6 +266,7 @@ def register() -> None:
     torch.utils._pytree.register_constant(TypeMeta)
     _let_tensors_leave()
     _answer_for_the_class()
+    _break_at_operators_in_place()
 
 
 def _let_tensors_leave() -> None:
@@ -313,6 +314,34 @@ def _answer_for_the_class() -> None:
         return VariableTracker.build(tx, Tensor)
 
     builtin.call_type = call_type
+
+
+_IN_PLACE = frozenset(
+    f"__i{name}__"
+    for name in (
+        *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"),
+        *("and", "or", "xor", "lshift", "rshift"),
+    )
+)
+
+
+def _break_at_operators_in_place() -> None:
+    """Patch ``x += y`` to break the graph where `x` is an at.Tensor from outside.
+
+    torch 2.13 looks for the method of a compiled class until its stack is full.
+    """
+    from torch._dynamo.exc import Unsupported
+    from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
+
+    variable: Any = UserDefinedObjectVariable
+    inner = variable.call_method
+
+    def call_method(self: Any, tx: Any, name: str, *arguments: Any, **named: Any) -> Any:
+        if name in _IN_PLACE and isinstance(self.value, Tensor):
+            raise Unsupported(f"at.Tensor.{name} is not traced.")
+        return inner(self, tx, name, *arguments, **named)
+
+    variable.call_method = call_method
 
 
 def _refuse_strangers() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -269,3 +270,15 @@ def test_a_compiled_function_takes_an_at_tensor() -> None:
     device, dtype, sizes, result = function(at.ones(2))
     assert (device, dtype, list(sizes)) == ("cpu", "float32", [2])
     assert type(result) is at.Tensor and result.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("run", [operator.iadd, operator.ifloordiv, operator.ipow])
+def test_an_operator_in_place_writes_an_at_tensor_from_outside(run) -> None:
+    def function(x):
+        n = bridge.to_numpy(x)
+        y = run(x, 2)
+        return y is x, n.tolist()
+
+    x, expected = at.arange(4.0), at.arange(4.0)
+    assert torch.compile(function, backend="eager")(x) == function(expected)
+    assert x.tolist() == expected.tolist()
