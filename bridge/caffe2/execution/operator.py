@@ -129,13 +129,12 @@ class Operator(OperatorCore):
         def _definition(self) -> Definition: ...
 
     def _definition_of(self, given: Any) -> Definition:
-        """Return the definition of what an operator is created with, for this class."""
-        if not isinstance(given, Definition):
-            given = definition_of(given, "Operator")
-        if given.cls is not type(self):
-            given = Definition(given.message(), given.data)
-            assign(given, type(self), 0)
-        return given
+        """Return the definition in `given`, an OperatorDef or a Definition, for this class."""
+        definition = given if isinstance(given, Definition) else definition_of(given, "Operator")
+        if definition.cls is not type(self):
+            definition = Definition(definition.message(), definition.data)
+            assign(definition, type(self), 0)
+        return definition
 
     def RunOnDevice(self) -> bool | None:
         """Compute the outputs from the inputs; return False or raise an error if that fails."""

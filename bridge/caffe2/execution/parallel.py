@@ -57,14 +57,15 @@ class ParallelRun:
         self._runs_left -= 1
         tasks = self._plan.tasks
         if tasks is not None:
-            run_one_at = run_at or (lambda i: run_one(self._operators[i]))
-            self._run_tasks(tasks, position, run_one_at)
+            self._run_tasks(tasks, position, run_at or (lambda i: run_one(self._operators[i])))
         elif run_at is None:
             run_all(self._operators, position)
         else:
             run_in_order(len(self._operators), position, run_at)
 
-    def _run_tasks(self, tasks: Tasks, position: list[int], run_at: Callable[[int], None]) -> None:
+    def _run_tasks(
+        self, tasks: Tasks, position: list[int], run_at: Callable[[int], object]
+    ) -> None:
         if self._pool is None:
             self._pool = _threads(self._plan.workers - 1)
         at = [0] * len(tasks.operators)

@@ -12,7 +12,7 @@ cdef class Current:
     cdef public dict workspaces         # by name
     cdef readonly object lock           # acquired to change the above
     cdef int set_name(self, str name) except -1
-    cdef int set_current(self, object workspace) except -1
+    cpdef int enter(self, object workspace) except -1
 
 cdef extern from *:
     """

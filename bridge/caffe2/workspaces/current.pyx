@@ -39,19 +39,15 @@ cdef class Current:
         """Set `workspace` as the workspace of that name and as the current one."""
         self.workspaces[name] = workspace
         self.set_name(name)
-        self.set_current(workspace)
+        self.enter(workspace)
 
     @cython.critical_section
     cdef int set_name(self, str name) except -1:
         self.name = name
         return 0
 
-    def enter(self, workspace not None: BlobTable) -> None:
-        """Set `workspace` as the current one; `name` and `workspaces` stay as they are."""
-        self.set_current(workspace)
-
-    cdef int set_current(self, object workspace) except -1:
-        """Enter as `enter` does, without an allocation."""
+    cpdef int enter(self, object workspace: BlobTable) except -1:
+        """Set `workspace` as the current one, without an allocation; the other fields stay."""
         cdef dict blobs = workspace._blobs
         cdef dict ready = workspace._ready
         # the old workspace is destroyed, if at all, after all fields have been set
@@ -97,6 +93,6 @@ cdef class Outside:
             if name is not None:
                 workspace = _current.workspaces[name]
                 _current.set_name(<str>name)
-            _current.set_current(workspace)
+            _current.enter(workspace)
         finally:
             _current.lock.release()
