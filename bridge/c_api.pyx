@@ -13,7 +13,7 @@ from bridge.c10.device cimport host_accessible
 from bridge.c10.dims cimport require_numel
 from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.reports cimport is_observed, outermost, run_observed, unlikely
-from bridge.c10.storage cimport READONLY
+from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport (
     TensorImpl,
     allocated,
@@ -24,6 +24,9 @@ from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
 from bridge.dlpack.abi cimport DL_CPU, DLDataType
 from bridge.exchange.import_tensor cimport import_tensor
 from bridge.exchange.numpy cimport import_array, numpy_type
+from bridge.exchange.torch_api cimport torch_type
+from bridge.exchange.torch_import cimport import_torch
+from bridge.exchange.torch_layout cimport reads_contained
 from bridge.wrapper cimport Wrapper
 
 from bridge.at.factories import from_blob
@@ -102,10 +105,20 @@ def _imported(x, copy):
     return import_tensor(x, None, copy)
 
 
-cdef int _describe(TensorImpl impl, bridge_tensor* out) except -1:
-    """Fill `out`, which keeps the TensorImpl and the memory."""
+cdef int _describe(TensorImpl impl, bridge_tensor* out, object source) except -1:
+    """Fill `out`, which keeps the TensorImpl and the memory.
+
+    `source`: what `impl` was imported from just now, or None.
+    """
     cdef char* data = NULL
-    memory = impl.held(&data, "bridge_take")
+    cdef Storage storage = impl.storage
+    cdef object memory
+    if Py_TYPE(source) == torch_type() and storage.ctx is source \
+            and reads_contained(storage, source):
+        # No Python ran since the import, so the tensor has this memory still.
+        data, memory = storage.data, source
+    else:
+        memory = impl.held(&data, "bridge_take")
     out.data = data
     out.shape = impl.c_sizes
     out.strides = impl.c_strides()
@@ -136,6 +149,8 @@ cdef int _take(PyObject* x, bridge_tensor* out, int type, int ndim, int flags) e
         impl = run_observed("bridge_take", source, "C", _imported, (source, copy))
     elif Py_TYPE(source) == numpy_type():
         impl = import_array(source, copy)
+    elif Py_TYPE(source) == torch_type():
+        impl = import_torch(source, copy)
     else:
         impl = import_tensor(source, None, copy)
     if not impl.c_dtype.c_is_pod or type != BRIDGE_ANY_TYPE and _type_code(impl.c_dtype) != type:
@@ -157,7 +172,7 @@ cdef int _take(PyObject* x, bridge_tensor* out, int type, int ndim, int flags) e
                 f"A contiguous tensor is required, and this one has sizes {impl.sizes().vec()} "
                 f"with strides {impl.strides().vec()}. Pass x.contiguous().")
         impl = contiguous_copy(impl, "bridge_take")
-    return _describe(impl, out)
+    return _describe(impl, out, source)
 
 
 cdef PyObject* _make(int type, int ndim, const int64_t* shape, bridge_tensor* out) except NULL:
@@ -168,7 +183,7 @@ cdef PyObject* _make(int type, int ndim, const int64_t* shape, bridge_tensor* ou
     impl = allocated(shape, ndim, dtype, DL_CPU, 0, "bridge_new")
     result = wrap(impl)
     if out != NULL:
-        _describe(snapshot(impl), out)      # the sizes of `impl` may change
+        _describe(snapshot(impl), out, None)      # the sizes of `impl` may change
     Py_INCREF(result)
     return <PyObject*>result
 

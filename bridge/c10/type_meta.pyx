@@ -560,9 +560,10 @@ cdef TypeMeta _look_up(object spec):
         return _of_numpy(inner)
     described = getattr(kind, "__dlpack_data_type__", None)
     if described is not None:       # the element type of another library, such as Paddle
-        code, bits, lanes = described(spec)
-        if (code, bits, lanes) in _by_dlpack:
-            return _by_dlpack[(code, bits, lanes)]
+        answer = described(spec)        # (code, bits, lanes)
+        found = _by_dlpack.get(tuple(answer)) if isinstance(answer, (tuple, list)) else None
+        if found is not None:
+            return found
     if isinstance(spec, str) and len(spec) < 64:
         import numpy
         try:

@@ -9,15 +9,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Device types whose memory the CPU can address; they share one address space.
-_HOST = ("cpu", "cuda_host", "rocm_host", "cuda_managed", "ext_dev")
+_HOST = ("cpu", "cuda_host", "rocm_host", "cuda_managed", "ext_dev", "tpu_host")
 
 
 def address_space(device: str) -> str:
     """Return the address space of a device; equal addresses in one space are the same memory.
 
     >>> from bridge.see.tensor_memory import address_space
-    >>> address_space("cuda_host"), address_space("cuda:1")
-    ('host', 'cuda:1')
+    >>> address_space("cuda_host"), address_space("tpu_host"), address_space("cuda:1")
+    ('host', 'host', 'cuda:1')
     """
     return "host" if device.partition(":")[0] in _HOST else device
 
