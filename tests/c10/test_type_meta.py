@@ -519,6 +519,7 @@ def test_element_types_are_read_and_given_by_dlpacks_protocol() -> None:
 
     assert c10.TypeMeta.Make(Float16()) is c10.float16
     assert c10.float16.__dlpack_data_type__() == (2, 16, 1)
+
     class Short(Float16):
         def __dlpack_data_type__(self) -> tuple[int, int, int]:
             return (2, 16)  # type: ignore[return-value]
