@@ -7,8 +7,7 @@ from cpython.object cimport PyTypeObject
 from bridge.at.tensor cimport Tensor as AtTensor
 from bridge.at.tensor cimport wrap
 from bridge.c10.handle cimport Handle
-from bridge.c10.python_api cimport Py_TYPE
-from bridge.c10.python_api cimport make_immortal, pointer, set_pointer
+from bridge.c10.python_api cimport Py_TYPE, make_immortal
 from bridge.c10.reports cimport is_observed, outermost, run_observed, unlikely
 from bridge.exchange.import_tensor cimport import_tensor, tristate
 from bridge.exchange.numpy cimport import_array, numpy_type
@@ -24,33 +23,27 @@ cdef extern from "Python.h":
     PyTypeObject PyList_Type
     PyTypeObject PyTuple_Type
 
-# Classes of tensors that live as long as the process and cannot be registered as trees; and the
-# last of them that was asked for.
+# Classes of tensors that live as long as the process and cannot be registered as trees.
 cdef dict _single = {}
-cdef void* _last_single = NULL
 
 
 cdef inline bint _is_tree(object x) except -1:
     """Return whether `x` is a container, whose leaves are converted."""
     cdef PyTypeObject* cls = Py_TYPE(x)
-    if cls == <PyTypeObject*>AtTensor or cls == torch_type() or cls == numpy_type() \
-            or <void*>cls == pointer(&_last_single):
+    if cls == <PyTypeObject*>AtTensor or cls == torch_type() or cls == numpy_type():
         return False
     return cls == &PyDict_Type or cls == &PyList_Type or cls == &PyTuple_Type \
         or _is_other_tree(x)
 
 
 cdef bint _is_other_tree(object x) except -1:
-    if isinstance(x, Handle):
+    if isinstance(x, Handle) or type(x) in _single:
         return False
-    if type(x) not in _single:
-        from bridge.trees.nodes import is_always_single, is_tree
-        if is_tree(x):
-            return True
-        if not is_always_single(x):
-            return False
+    from bridge.trees.nodes import is_always_single, is_tree
+    if is_tree(x):
+        return True
+    if is_always_single(x):
         _single[type(x)] = True
-    set_pointer(&_last_single, <void*>Py_TYPE(x))
     return False
 
 

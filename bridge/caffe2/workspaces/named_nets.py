@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CreateNet, RunNet and their kin: nets of the current workspace.
+"""CreateNet, RunNet, RunNetOnce, DeleteNet, Nets: the nets of the current workspace.
 
 >>> import numpy as np
 >>> from bridge.caffe2 import core, workspace
