@@ -8,8 +8,6 @@ calls are recorded they are made once.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -18,8 +16,6 @@ from bridge.caffe2.operators.base.checks import FLOATS, require, shaped_like
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
 from bridge.caffe2.operators.elementwise.activations import (
-    GELU_CUBIC,
-    GELU_SLOPE,
     SELU_ALPHA,
     SELU_SCALE,
 )
@@ -158,14 +154,9 @@ def mish_gradient(x: Tensor, y: Tensor, dy: Tensor, *, out: Out = None) -> Tenso
 @operator("GeluGradient")
 def gelu_gradient(dy: Tensor, x: Tensor, *, fast_gelu: bool = False, out: Out = None) -> Tensor:
     """dx = dy * (cdf(x) + x * pdf(x)) of the normal distribution; `fast_gelu`: that of tanh."""
-    x = shaped_like(x, dy)
-    if fast_gelu:
-        t = torch.tanh((x + torch.pow(x, 3) * GELU_CUBIC) * GELU_SLOPE)
-        slope = (x * x * (3 * GELU_CUBIC) + 1) * GELU_SLOPE * (1 - t * t)
-        return torch.mul(dy, (1 + t + x * slope) * 0.5, out=out)
-    cdf = (torch.erf(x * math.sqrt(0.5)) + 1) * 0.5
-    pdf = torch.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
-    return torch.mul(dy, torch.addcmul(cdf, x, pdf), out=out)
+    x, kind = shaped_like(x, dy), "tanh" if fast_gelu else "none"
+    made = torch.empty_like(dy) if out is None else out
+    return torch.ops.aten.gelu_backward.grad_input(dy, x, approximate=kind, grad_input=made)
 
 
 @operator("LogitGradient")

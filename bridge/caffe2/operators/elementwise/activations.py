@@ -53,8 +53,9 @@ def thresholded_relu(x: Tensor, *, alpha: float = 1.0, out: Out = None) -> Tenso
 @operator("Elu", inplace="0>0", gradient="EluGradient o0 g0 > 0")
 def elu(x: Tensor, *, alpha: float = 1.0, out: Out = None) -> Tensor:
     """y = x where x >= 0, else alpha * (exp(x) - 1)."""
-    below = torch.expm1(torch.clamp_max(x, 0)) * alpha
-    return torch.where(x >= 0, x, below, out=out)
+    if x.requires_grad:  # the gradient of 0 is the one of positive elements
+        return torch.where(x >= 0, x, torch.expm1(torch.clamp_max(x, 0)) * alpha)
+    return torch._C._nn.elu(x, alpha, out=out)
 
 
 @operator("Selu", inplace="0>0", gradient="SeluGradient o0 g0 > 0")
@@ -110,11 +111,7 @@ def mish(x: Tensor, *, out: Out = None) -> Tensor:
 @operator("Gelu", gradient="GeluGradient g0 i0 > 0")
 def gelu(x: Tensor, *, fast_gelu: bool = False, out: Out = None) -> Tensor:
     """y = x * cdf(x) of the normal distribution; `fast_gelu` approximates it by tanh."""
-    if fast_gelu:
-        inner = torch.tanh((x + torch.pow(x, 3) * GELU_CUBIC) * GELU_SLOPE)
-    else:
-        inner = torch.erf(x * math.sqrt(0.5))
-    return torch.mul(x, (inner + 1) * 0.5, out=out)
+    return torch._C._nn.gelu(x, approximate="tanh" if fast_gelu else "none", out=out)
 
 
 @operator("Logit", inplace="0>0", gradient="LogitGradient i0! g0 > 0")

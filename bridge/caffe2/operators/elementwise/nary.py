@@ -10,7 +10,7 @@ from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require
-from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.elementwise import small_kernels
 
@@ -78,8 +78,13 @@ def _extreme(xs: tuple[Tensor, ...], greatest: bool, out: Out) -> Tensor:
     if len(xs) == 1:
         return _copied(xs[0], out)
     y = xs[0].detach()
+    by_kernel = takes_kernels(*xs, *(() if out is None else (out,)))
+    made = torch.empty_like(y) if by_kernel and out is None else out
     for x in xs[1:]:
-        y = torch.where(y < x.detach() if greatest else x.detach() < y, x.detach(), y, out=out)
+        if by_kernel:
+            y = run_kernel(small_kernels.extreme, made, y, x, greatest, y.numel())
+        else:
+            y = torch.where(y < x.detach() if greatest else x.detach() < y, x.detach(), y, out=out)
     if any(x.requires_grad for x in xs):
         for x in xs:
             y = y + torch.where(x == y, gradient_alone(x), x.new_zeros(()))

@@ -49,8 +49,7 @@ def prelu_gradient(
     """
     slopes = _slopes(slope, x, order)
     require(y.shape == x.shape == dy.shape, "X, Y and dY have the same shape", x, y, dy)
-    dx = torch.where(x > 0, dy, dy * slopes)
-    below = torch.where(x > 0, x.new_zeros(()), dy * x)
+    dx, below = torch.ops.aten._prelu_kernel_backward(dy, x, slopes)
     if slope.numel() == 1:
         return dx, below.sum().view(slope.shape)
     channel = 1 if image_order(order) == "NCHW" else x.dim() - 1

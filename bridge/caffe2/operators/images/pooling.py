@@ -295,7 +295,13 @@ def average_pool_gradient(
     order = image_order(order)
     if x.numel() == 0:
         return torch.empty_like(x)
-    x, _, dy, window = _gradient_images(x, y, dy, windows, order)
+    x, y, dy, window = _fitting(x, y, dy, windows, order)
+    if x.dim() == 4 and _is_native(x, window):
+        sizes = (window.kernel, window.stride, window.head)
+        whole = bool(count_include_pad)
+        dx = torch.ops.aten.avg_pool2d_backward(dy, x, *sizes, False, whole, None)
+        return channels_last(dx, order)
+    dy = _spread(dy, x.dim() - 2)
     shares = dy / math.prod(window.kernel)
     if not count_include_pad:
         shares = shares * _spread(_inside(x, window), x.dim() - 2)

@@ -193,6 +193,11 @@ def spatial_bn_gradient(
     x, dy = channels_first(x, order), channels_first(dy, order)
     require(x.dim() >= 3, "X has three dimensions or more", x)
     require_per_channel(x, scale, mean, rstd)
+    if num_batches <= 1 and x.numel():
+        dx, dscale, dbias = torch.ops.aten.native_batch_norm_backward(
+            dy, x, scale, None, None, mean, rstd, True, 0.0, [True] * 3
+        )
+        return channels_last(dx, order), dscale, dbias
     shape = [1, -1, *[1] * (x.dim() - 2)]
     scale, mean, rstd = (one.view(shape) for one in (scale, mean, rstd))
     unit = (x - mean) * rstd

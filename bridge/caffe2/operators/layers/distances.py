@@ -66,7 +66,7 @@ def cosine_similarity(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
 
 def _inverse_norm(rows: Tensor) -> Tensor:
     """Return 1 / the norm of each row; the square of the norm is at least 1e-12."""
-    return torch.rsqrt((rows * rows).sum(1).clamp(min=1e-12))
+    return torch.rsqrt(torch.linalg.vector_norm(rows, dim=1).square().clamp(min=1e-12))
 
 
 def _gradient_pairs(x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -200,9 +200,12 @@ def unsorted_segment_sum(
     data: Tensor, segment_ids: Tensor, *, num_segments: int = -1, out: Out = None
 ) -> Tensor:
     """The sum of the rows of each of `num_segments`, by default the greatest id + 1."""
-    if num_segments >= 0 and _take_kernels(data, segment_ids):
+    if num_segments >= -1 and _take_kernels(data, segment_ids):
         _check_ids(data, segment_ids)
-        return _sum_by_kernel(data, segment_ids, num_segments, out)
+        if num_segments >= 0:
+            return _sum_by_kernel(data, segment_ids, num_segments, out)
+        n = max(int(segment_ids.max()) + 1, 0) if segment_ids.numel() else 0
+        return _sum_by_kernel(data, segment_ids, n)
     return _sum(*_unsorted(data, segment_ids, num_segments))
 
 

@@ -64,8 +64,17 @@ def label_cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
 
 
 @operator("LabelCrossEntropyGradient", types={"x": FLOAT, "label": INT32, "dy": FLOAT})
-def label_cross_entropy_gradient(x: Tensor, label: Tensor, dy: Tensor) -> Tensor:
+def label_cross_entropy_gradient(
+    x: Tensor, label: Tensor, dy: Tensor, *, out: Out = None
+) -> Tensor:
     """(X, label, dY: (N)) -> dX."""
+    if takes_kernels(x, dy) and takes_kernels(label, dtype=torch.int32):
+        n, width = _rows(x).shape
+        _require_labels(_rows(x), label)
+        require(dy.shape == (n,), "there is one gradient per row", dy)
+        made = torch.empty_like(x) if out is None else out
+        kernel = loss_kernels.label_cross_entropy_gradient
+        return run_kernel(kernel, made, x, label, dy, n, width, SMALLEST)
     rows, at = _labelled(x, label)
     require(dy.dim() == 1 and dy.numel() == at.numel(), "there is one gradient per row", dy)
     dy = dy.view(-1, 1)
@@ -82,9 +91,11 @@ def cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
     require(x.shape == label.shape, "X and the labels have the same shape", x, label)
     rows = _rows(x)
     require(x.dim() > 1 or label.numel() == 1, "one dimension is one number", label)
-    if has_values(label):
-        inside = bool(((label >= 0) & (label <= 1)).all())
-        require(inside, "labels are probabilities, from 0 to 1", label.tolist())
+    if takes_few(rows, label):
+        made = x.new_empty(rows.shape[:1]) if out is None else out
+        return run_kernel(loss_kernels.cross_entropy, made, rows, label, *rows.shape, SMALLEST)
+    if has_values(label) and not bool(((label >= 0) & (label <= 1)).all()):
+        require(False, "labels are probabilities, from 0 to 1", label.tolist())
     return torch.neg((_bounded(rows).log() * label.view(rows.shape)).sum(1), out=out)
 
 
