@@ -7,6 +7,8 @@ set. Follows caffe2/operators/elementwise_ops.h and elementwise_ops_utils.cc, Py
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -23,7 +25,7 @@ from bridge.caffe2.operators.base.checks import (
     has_values,
     require,
 )
-from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
 from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
 
@@ -37,6 +39,7 @@ _DISCRETE = (c10.int32, c10.int64, c10.bool)
 
 # For a few elements, by the name of the torch function.
 _KERNELS = {"add": small_kernels.add, "sub": small_kernels.subtract, "mul": small_kernels.multiply}
+_MOST_BY_CHANNEL = 1 << 16
 
 
 def _matched(
@@ -70,6 +73,22 @@ def _matched(
     return b
 
 
+def _planes_of(out: Tensor | None, x: Tensor, b: Tensor) -> tuple[int, int, int] | None:
+    """Return the numbers of images, channels and elements of a plane, if `b` has one per channel.
+
+    `b` broadcasts with `x` as in NumPy. None: it does not, or no kernel computes on these.
+    """
+    if out is None or out.shape != x.shape or b.dim() > x.dim() or b.numel() < 2:
+        return None
+    before = x.dim() - b.dim()
+    channels = [before + i for i, size in enumerate(b.shape) if size != 1]
+    if len(channels) != 1 or x.shape[channels[0]] != b.numel() or not takes_kernels(out, x, b):
+        return None
+    at = channels[0]
+    planes = math.prod(x.shape[:at]), x.shape[at], math.prod(x.shape[at + 1 :])
+    return planes if planes[2] >= 16 and out.numel() <= _MOST_BY_CHANNEL else None
+
+
 def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
     """Declare the torch function `function` of two tensors as the operator `name`."""
     kernel = _KERNELS.get(function)
@@ -85,6 +104,9 @@ def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
         other = _matched(a, b, broadcast, in_place)
         if kernel is not None and takes_few(out, a, other) and a.shape == other.shape:
             return run_kernel(kernel, a, other, out, a.numel())
+        if function in ("add", "mul") and (planes := _planes_of(out, a, other)) is not None:
+            adds = function == "add"
+            return run_kernel(small_kernels.by_channel, a, other, out, *planes, adds)
         return getattr(torch, function)(a, other, out=out)
 
     compute.__doc__ = f"torch.{function} of each pair of elements."

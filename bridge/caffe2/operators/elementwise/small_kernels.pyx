@@ -9,7 +9,7 @@ win.
 """
 
 from libc.stdint cimport int64_t
-from libc.string cimport memmove
+from libc.string cimport memcpy, memmove
 
 from bridge.caffe2.operators.base.cloned cimport cloned_void
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
@@ -200,4 +200,45 @@ def multiply(a: Tensor, b: Tensor, y: Tensor, int64_t n) -> Tensor:
     cdef int64_t i
     for i in range(n):
         target[i] = left[i] * right[i]
+    return y
+
+
+def by_channel(
+    x: Tensor, b: Tensor, y: Tensor, int64_t images, int64_t channels, int64_t area, bint adds
+) -> Tensor:
+    """Set `y` to x + b, or unless `adds` to x * b; x, y: (images, channels, area), b: (channels).
+    """
+    cdef const float *source = floats_of(x, images * channels * area)
+    cdef const float *values = floats_of(b, channels)
+    cdef float *target = floats_of(y, images * channels * area)
+    cdef float by, plus
+    cdef int64_t i, c, _image
+    for _image in range(images):
+        for c in range(channels):
+            by = 1 if adds else values[c]
+            plus = values[c] if adds else -0.0      # the sum with which has the sign of zeros, too
+            for i in range(area):
+                target[i] = source[i] * by + plus
+            source += area
+            target += area
+    return y
+
+
+def join(y: Tensor, list xs: list[Tensor], int64_t rows, list widths: list[int]) -> Tensor:
+    """Set `y` to the rows of `xs` beside each other, and return it.
+
+    An x has `rows` rows of its width in elements.
+    """
+    cdef int64_t width = sum(widths), i, n, start = 0
+    cdef float *target = floats_of(y, rows * width)
+    cdef const float *source
+    cdef Py_ssize_t k
+    for k in range(len(xs)):
+        n = widths[k]
+        if n == 0:              # and maybe no memory: memcpy takes no NULL
+            continue
+        source = floats_of(xs[k], rows * n)
+        for i in range(rows):
+            memcpy(target + i * width + start, source + i * n, n * sizeof(float))
+        start += n
     return y

@@ -12,6 +12,7 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.windows import (
     Window,
     Windows,
@@ -19,10 +20,13 @@ from bridge.caffe2.operators.base.windows import (
     convolution_gradient,
     wanted_gradients,
 )
+from bridge.caffe2.operators.images import convolution_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Arguments, Out, OutputCount
+
+_MOST_PRODUCTS = 1 << 18  # for more, torch's convolutions win
 
 
 class ConvolutionWindows(Windows):
@@ -83,6 +87,11 @@ def conv(
     if min(window.sizes) <= 0:
         return channels_last(x.new_empty(x.shape[0], w.shape[0], *window.sizes), order)
     y: Tensor
+    if order == "NCHW" and _is_small(x, w, bias, window):
+        y = x.new_empty(x.shape[0], w.shape[0], *window.sizes) if out is None else out
+        sizes = (*x.shape, w.shape[0], group, *w.shape[2:], *window.head, *window.sizes)
+        y = run_kernel(convolution_kernels.convolve, x, y, w, bias, *sizes)
+        return torch.relu_(y) if activation == "Relu" else y
     if order == "NCHW" and group == 1 and x.shape[0] == 1 and _is_pointwise(window):
         y = _pointwise(x, w, bias, out)
         return torch.relu_(y) if activation == "Relu" else y
@@ -94,6 +103,18 @@ def conv(
     if activation == "Relu":
         y = torch.relu(y)
     return channels_last(y, order)
+
+
+def _is_small(x: Tensor, w: Tensor, bias: Tensor | None, window: Window) -> bool:
+    """Return whether the kernel for small images computes this."""
+    if x.dim() != 4 or not takes_kernels(x, w, *(() if bias is None else (bias,))):
+        return False  # (asked first: sizes may be symbols where torch traces)
+    if {*window.stride, *window.dilation} != {1} or min(*window.head, *window.tail) < 0:
+        return False
+    # (a row of the result is computed with the elements between it and the next)
+    products = x.shape[0] * w.numel() * window.sizes[0] * (window.sizes[1] + w.shape[3] - 1)
+    most = _MOST_PRODUCTS if w.shape[2] * w.shape[3] > 1 else _MOST_PRODUCTS // 4
+    return products <= most
 
 
 def _is_pointwise(window: Window) -> bool:

@@ -42,10 +42,32 @@ def test_relu_agrees_with_torch(n) -> None:
         torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 5), (1, 4, 16), (3, 2, 0)])
+@pytest.mark.parametrize("by_torch", [torch.add, torch.mul])
+def test_the_kernel_by_channel_agrees_with_torch(by_torch, shape) -> None:
+    n = shape[0] * shape[1] * shape[2]
+    x = torch.tensor(SPECIAL).repeat(n)[:n].reshape(shape)
+    b = torch.arange(shape[1]) - 1.5
+    expected = by_torch(x, b.view(-1, 1))
+    for out in (torch.empty(shape), x):
+        small_kernels.by_channel(x, b, out, *shape, by_torch is torch.add)
+        torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)
+        assert torch.equal(out.signbit(), expected.signbit())
+
+
+def test_join_concatenates_rows() -> None:
+    parts = [torch.arange(6.0).view(2, 3), torch.arange(2.0).view(2, 1), torch.empty(2, 0)]
+    out = torch.empty(2, 4)
+    assert small_kernels.join(out, parts, 2, [3, 1, 0]) is out
+    assert torch.equal(out, torch.cat(parts, 1))
+
+
 def test_other_numbers_of_elements_are_refused() -> None:
     x, y = torch.ones(3), torch.ones(4)
     with pytest.raises(EnforceNotMet, match="was to have 3 elements"):
         small_kernels.relu(x, y, 3)
+    with pytest.raises(EnforceNotMet, match="was to have 4 elements"):
+        small_kernels.join(y, [x], 1, [4])
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 256])
