@@ -53,6 +53,8 @@ _MODULES: dict[str, str | None] = {
     "caffe2.python.experiment_util": "bridge.caffe2.experiment_util",
     "caffe2.python.gradient_checker": "bridge.caffe2.gradient_checker",
     "caffe2.python.hsm_util": "bridge.caffe2.hsm_util",
+    "caffe2.python.lazy": "bridge.caffe2.definitions.lazy_imports",
+    "caffe2.python.lazy_dyndep": "bridge.caffe2.lazy_dyndep",
     "caffe2.python.model_helper": "bridge.caffe2.modeling.model_helper",
     "caffe2.python.modeling": None,
     "caffe2.python.modeling.compute_histogram_for_blobs": "bridge.caffe2.modeling.watched_blobs",

@@ -7,8 +7,9 @@ method for each type. The look-up of a built-in type that is not in the table lo
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Set
+
+from bridge.caffe2.definitions.lazy_imports import TriggerLazyImport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,14 +114,9 @@ def IsOperatorWithEngine(op_type: str, engine: str) -> bool:
 
 
 def RefreshRegisteredOperators(trigger_lazy: bool = True) -> None:
-    """Load the libraries that wait for it, unless `trigger_lazy` is False.
-
-    They come from ``caffe2.python.lazy_dyndep``, a module of an old PyTorch.
-    """
+    """Load the libraries that wait for it, of `lazy_dyndep`, unless `trigger_lazy` is False."""
     if trigger_lazy:
-        waiting = sys.modules.get("caffe2.python.lazy")
-        if waiting is not None:
-            waiting.TriggerLazyImport()
+        TriggerLazyImport()
 
 
 def nearby_names(op_type: str) -> list[str]:
