@@ -110,6 +110,7 @@ cpdef bint is_read_only_class(object cls) except -1:
     """
     if hasattr(cls, "_is_read_only"):
         return True
+    load_torch()
     get_second = getattr(torch._C, "_const_dlpack_exchange_api", None)
     capsule = getattr(cls, "__dlpack_c_exchange_api__", None)
     return get_second is not None and PyCapsule_IsValid(capsule, "dlpack_exchange_api") \
@@ -152,6 +153,7 @@ cdef bint is_plain(object x) noexcept:
 
 cpdef bint has_tangent(object tensor) except -1:
     """Return whether a torch.Tensor is a dual tensor of forward-mode autograd."""
+    load_torch()
     cdef PyObject* level = PyDict_GetItemWithError(_forward_mode, _LEVEL)
     if level == NULL or level == <PyObject*>_NO_LEVEL:
         return False        # tangents exist only inside of ``dual_level()``

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -346,3 +348,9 @@ def test_a_paddle_tensor_that_requires_grad_is_explained() -> None:
 
 def test_tests_of_paddle_pass_in_a_process_of_their_own() -> None:
     assert alone.run_alone("paddle", __file__) == 1
+
+
+@pytest.mark.parametrize("call", ["explain(x)", "shares_memory(x, x)"])
+def test_the_first_tensor_of_a_process_may_require_grad(call) -> None:
+    script = f"import bridge, torch; x = torch.ones(3, requires_grad=True); bridge.{call}"
+    subprocess.run([sys.executable, "-c", script], check=True)
