@@ -5,6 +5,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from bridge.functions.call import Call
@@ -37,6 +38,16 @@ def deliver(x: Any, library: str, own: bool) -> Any:
     if own and library in _IMMUTABLE:
         return convert(x, library)
     return convert(x, library, copy=True)
+
+
+def arrived(inside: Any, cotangents: Iterable[Any], library: str) -> list[Any]:
+    """Return cotangents of `library` as tensors of the library inside; None for None."""
+    return [None if x is None else inside.arrive(x, library) for x in cotangents]
+
+
+def delivered(inside: Any, gradients: Iterable[Any], library: str) -> list[Any]:
+    """Return tensors of the library inside as tensors of `library`; None for None."""
+    return [None if x is None else deliver(x, library, inside.own) for x in gradients]
 
 
 def run(inside: Any, call: Call, library: str) -> Any:

@@ -20,7 +20,7 @@ def declared_gradient(op_type: str) -> Callable[[GradientMaker], None] | None:
     """Return the gradient that is declared with an operator type, or None."""
     gradient = gradient_of(op_type)
     if isinstance(gradient, str):
-        return _WORDS.get(gradient) or partial(add_pattern, gradient)
+        return partial(_by_text, gradient)
     code = getattr(gradient, "__code__", None)
     if code is not None and code.co_varnames[: code.co_argcount] == ("maker",):
         return gradient  # type: ignore[no-any-return]
@@ -35,20 +35,15 @@ def _by_function(function: Callable[..., Any], maker: GradientMaker) -> None:
     maker.input_gradients = list(gradients)
 
 
-def _none(maker: GradientMaker) -> None:
-    pass
+def _by_text(text: str, maker: GradientMaker) -> None:
+    """Add the operators of a pattern; none for "none". Raises EnforceNotMet for a refusal."""
+    if text in _REFUSALS:
+        maker.enforce(False, _REFUSALS[text])
+    elif text != "none":
+        add_pattern(text, maker)
 
 
-def _undefined(maker: GradientMaker) -> None:
-    maker.enforce(False, "is not defined; a StopGradient after the operator makes it unnecessary")
-
-
-def _unimplemented(maker: GradientMaker) -> None:
-    maker.enforce(False, "is not implemented, in Caffe2 neither")
-
-
-_WORDS: dict[str, Callable[[GradientMaker], None]] = {
-    "none": _none,
-    "undefined": _undefined,
-    "unimplemented": _unimplemented,
+_REFUSALS = {
+    "undefined": "is not defined; a StopGradient after the operator makes it unnecessary",
+    "unimplemented": "is not implemented, in Caffe2 neither",
 }

@@ -107,18 +107,10 @@ class _Recorded(PyLayer):
         if paddle.is_grad_enabled():
             record.gradients = _recorded_gradients(record, full)
         else:
-            arrived = [_arrived(record.inside, x) for x in full]
+            arrived = crossing.arrived(record.inside, full, "paddle")
             pulled = record.node.pull(arrived, list(range(len(record.inputs))))
-            record.gradients = [_delivered(record.inside, x) for x in pulled]
+            record.gradients = crossing.delivered(record.inside, pulled, "paddle")
         return paddle.zeros([len(record.inputs)], "float32")
-
-
-def _arrived(inside: Any, cotangent: Any) -> Any:
-    return None if cotangent is None else inside.arrive(cotangent, "paddle")
-
-
-def _delivered(inside: Any, gradient: Any) -> Any:
-    return None if gradient is None else crossing.deliver(gradient, "paddle", inside.own)
 
 
 def _applied(record: _Record) -> list[Any]:
@@ -134,8 +126,10 @@ def _applied(record: _Record) -> list[Any]:
 def _recorded_gradients(record: _Record, cotangents: list[Any]) -> list[Any]:
     def start() -> tuple[Node, list[Any], list[bool]]:
         inside = record.inside
-        gradients, further = record.node.pull_recorded([_arrived(inside, x) for x in cotangents])
-        results = [_delivered(inside, x) for x in gradients]
+        gradients, further = record.node.pull_recorded(
+            crossing.arrived(inside, cotangents, "paddle")
+        )
+        results = crossing.delivered(inside, gradients, "paddle")
         return further, results, [x is not None for x in results]
 
     given = [x for x in cotangents if x is not None]
@@ -152,7 +146,7 @@ def call(inside: Any, call: Call, tracked: list[int]) -> Any:
     def start() -> tuple[Node, list[Any], list[bool]]:
         nonlocal outcome
         outcome = inside.record(call, tensors, floats)
-        results = [_delivered(inside, x) for x in outcome.tensors]
+        results = crossing.delivered(inside, outcome.tensors, "paddle")
         return outcome.node, results, outcome.gradients
 
     shared = [

@@ -99,9 +99,9 @@ def _recorded(inside: Any, start: Any, inputs: list[Any]) -> list[Any]:
             if _is_watched([*inputs, *(x for x in given if x is not None)]):
                 found = _recorded_gradients(inside, node, list(inputs), given)
             else:
-                cotangents = [_arrived(inside, x) for x in given]
+                cotangents = crossing.arrived(inside, given, "tensorflow")
                 pulled = node.pull(cotangents, list(range(len(inputs))))
-                found = [_delivered(inside, x) for x in pulled]
+                found = crossing.delivered(inside, pulled, "tensorflow")
             return found[0] if len(found) == 1 else found
 
         return tuple(results), gradient
@@ -120,20 +120,12 @@ def _upstream_of(upstream: Any, has_gradient: list[bool]) -> list[Any]:
     return given
 
 
-def _arrived(inside: Any, cotangent: Any) -> Any:
-    return None if cotangent is None else inside.arrive(cotangent, "tensorflow")
-
-
-def _delivered(inside: Any, gradient: Any) -> Any:
-    return None if gradient is None else crossing.deliver(gradient, "tensorflow", inside.own)
-
-
 def _recorded_gradients(inside: Any, node: Node, inputs: list[Any], given: list[Any]) -> list[Any]:
     found: list[Any] = []
 
     def start() -> tuple[Node, list[Any], list[bool]]:
-        gradients, further = node.pull_recorded([_arrived(inside, x) for x in given])
-        found.extend(_delivered(inside, x) for x in gradients)
+        gradients, further = node.pull_recorded(crossing.arrived(inside, given, "tensorflow"))
+        found.extend(crossing.delivered(inside, gradients, "tensorflow"))
         some = [x for x in found if x is not None]
         return _Some(further, found), some, [True] * len(some)
 

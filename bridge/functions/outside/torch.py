@@ -66,25 +66,22 @@ class _Recorded(torch.autograd.Function):
         else:
             gradients = [None] * ctx.count
             pulled = ctx.node.pull(_arrived(ctx.inside, cotangents), wanted)
-            for number, x in zip(wanted, pulled, strict=True):
-                gradients[number] = _delivered(ctx.inside, x)
+            found = crossing.delivered(ctx.inside, pulled, "torch")
+            for number, x in zip(wanted, found, strict=True):
+                gradients[number] = x
         return (None, None, None, *gradients, *[None] * (len(tensors) - ctx.count))
 
 
 def _arrived(inside: Any, cotangents: Any) -> list[Any]:
     if any(x is not None and x.is_complex() for x in cotangents):
         raise crossing.complex_error()
-    return [None if x is None else inside.arrive(x, "torch") for x in cotangents]
-
-
-def _delivered(inside: Any, gradient: Any) -> Any:
-    return None if gradient is None else crossing.deliver(gradient, "torch", inside.own)
+    return crossing.arrived(inside, cotangents, "torch")
 
 
 def _recorded_gradients(inside: Any, node: Node, inputs: Any, cotangents: Any) -> Any:
     def start() -> tuple[Any, list[Any], list[bool]]:
         gradients, further = node.pull_recorded(_arrived(inside, cotangents))
-        results = [_delivered(inside, x) for x in gradients]
+        results = crossing.delivered(inside, gradients, "torch")
         return further, results, [x is not None for x in results]
 
     given = [x for x in cotangents if x is not None]
@@ -102,7 +99,7 @@ def call(inside: Any, call: Call, tracked: list[int]) -> Any:
     def start() -> tuple[Any, list[Any], list[bool]]:
         nonlocal outcome
         outcome = inside.record(call, tensors, floats)
-        results = [_delivered(inside, x) for x in outcome.tensors]
+        results = crossing.delivered(inside, outcome.tensors, "torch")
         return outcome.node, results, outcome.gradients
 
     own = [number for number, library in enumerate(call.libraries) if library == "torch"]
