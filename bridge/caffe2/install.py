@@ -51,6 +51,7 @@ _MODULES: dict[str, str | None] = {
     "caffe2.python.device_checker": "bridge.caffe2.device_checker",
     "caffe2.python.dyndep": "bridge.caffe2.dyndep",
     "caffe2.python.experiment_util": "bridge.caffe2.experiment_util",
+    "caffe2.python.functional": "bridge.caffe2.functional",
     "caffe2.python.gradient_checker": "bridge.caffe2.gradient_checker",
     "caffe2.python.hsm_util": "bridge.caffe2.hsm_util",
     "caffe2.python.lazy": "bridge.caffe2.definitions.lazy_imports",
