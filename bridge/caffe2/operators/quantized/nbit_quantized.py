@@ -17,6 +17,11 @@ from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, require
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 _BINS = 200  # number of steps per range in the greedy search
 _RATIO = 0.16  # part of the range by which it may shrink
 
@@ -125,41 +130,27 @@ def _dequantized(x: Tensor, bits: int) -> Tensor:
     return done.view(*x.shape[:-1], done.shape[1])
 
 
+def _declare_quantized(
+    name: str, types: Any, engine: str, quantized: Callable[..., Tensor], bits: int
+) -> None:
+    effects = ("values",) if engine else ()
+
+    @operator(name, types=types, gradient="none", engine=engine, effects=effects)
+    def quantize(x: Tensor) -> Tensor:
+        """Quantize rows, the last dimension, from the least element to the greatest.
+
+        A fake one has one byte per number. The engine GREEDY takes the range with the least error.
+        """
+        return quantized(x, bits, greedy=bool(engine))
+
+
 def _declare(bits: int) -> None:
     """Declare the operators on rows of numbers of `bits` bits."""
     for kind, types in (("Float", FLOAT), ("Half", (c10.float16,))):
-
-        @operator(f"{kind}ToFused{bits}BitRowwiseQuantized", types=types, gradient="none")
-        def quantize(x: Tensor) -> Tensor:
-            """Quantize rows, the last dimension, from the least element to the greatest."""
-            return _quantized(x, bits)
-
-        @operator(
-            f"{kind}ToFused{bits}BitRowwiseQuantized",
-            types=types,
-            gradient="none",
-            engine="GREEDY",
-            effects=("values",),
-        )
-        def quantize_greedily(x: Tensor) -> Tensor:
-            """Quantize rows, the last dimension, in the range with the least error."""
-            return _quantized(x, bits, greedy=True)
-
-        @operator(f"{kind}ToFused{bits}BitFakeRowwiseQuantized", types=types, gradient="none")
-        def fake_quantize(x: Tensor) -> Tensor:
-            """Quantize rows, one byte per number, from the least element to the greatest."""
-            return _fake_quantized(x, bits)
-
-        @operator(
-            f"{kind}ToFused{bits}BitFakeRowwiseQuantized",
-            types=types,
-            gradient="none",
-            engine="GREEDY",
-            effects=("values",),
-        )
-        def fake_quantize_greedily(x: Tensor) -> Tensor:
-            """Quantize rows, one byte per number, in the range with the least error."""
-            return _fake_quantized(x, bits, greedy=True)
+        for fake, quantized in (("", _quantized), ("Fake", _fake_quantized)):
+            for engine in ("", "GREEDY"):
+                name = f"{kind}ToFused{bits}Bit{fake}RowwiseQuantized"
+                _declare_quantized(name, types, engine, quantized, bits)
 
     @operator(f"Fused{bits}BitRowwiseQuantizedToFloat", types=c10.uint8, gradient="none")
     def to_float(x: Tensor) -> Tensor:

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 
 class FtrlSettings:
-    """Arguments `alpha` (0.005), `beta` (1), `lambda1`, `lambda2` (0.001)."""
+    """Arguments `alpha` (0.005), `beta` (1), `lambda1`, `lambda2` (0.001); `grouped`: GFtrl."""
 
-    __slots__ = ("beta", "has_alpha", "lambda1", "lambda2", "reciprocal")
+    __slots__ = ("beta", "grouped", "has_alpha", "lambda1", "lambda2", "reciprocal")
     takes = "float alpha, float beta, float lambda1, float lambda2"
 
     def __init__(self, arguments: Arguments) -> None:
+        self.grouped = arguments.type == "GFtrl"
         self.has_alpha = arguments.has("alpha")
         self.reciprocal = 1 / single(arguments.single("alpha", 0.005))
         self.beta = arguments.single("beta", 1.0)
@@ -77,26 +78,8 @@ def ftrl_step(
     return new.masked_fill(~(z.abs() > lambda1), 0), grown, z
 
 
-def _stepped(
-    var: Tensor,
-    n_z: Tensor,
-    grad: Tensor,
-    alpha: Tensor | None,
-    settings: FtrlSettings,
-    matrix: tuple[int, int] | None,
-    out: Out,
-) -> tuple[Tensor, ...]:
-    w, g = alike(var, grad)
-    require(n_z.numel() == 2 * w.numel(), "there is one pair of n and z per parameter", n_z, w)
-    if matrix is None and takes_few(w, n_z, g, *(() if alpha is None else (alpha,))):
-        given = (None, g, alpha, *all_of(w), *settings.for_kernel(alpha))
-        return stepped(step_kernels.ftrl, out, (var, n_z), *given)
-    n, z = n_z.reshape(-1, 2).unbind(1)
-    new, n, z = ftrl_step(w.view(-1), n, z, g.view(-1), alpha, settings, matrix)
-    return written(out, new.view(w.shape), torch.stack([n, z], 1).view(n_z.shape))
-
-
 @operator("Ftrl", inplace="0>0,1>1", gradient="undefined", outputs=2)
+@operator("GFtrl", inplace="0>0,1>1", gradient="undefined", outputs=2)
 def ftrl(
     var: Tensor,
     n_z: Tensor,
@@ -108,24 +91,18 @@ def ftrl(
 ) -> tuple[Tensor, ...]:
     """(parameters, pairs of n and z, gradient, optionally alpha) -> parameters, pairs.
 
-    Follows FtrlOp, caffe2/sgd/ftrl_op.cc, PyTorch 1.8.1.
+    GFtrl is that of groups: each column of parameters is 0 or not as a whole.
+    Follows FtrlOp, caffe2/sgd/ftrl_op.cc, and GFtrlOp, caffe2/sgd/gftrl_op.cc, PyTorch 1.8.1.
     """
-    return _stepped(var, n_z, grad, alpha, settings, None, out)
-
-
-@operator("GFtrl", inplace="0>0,1>1", gradient="undefined", outputs=2)
-def gftrl(
-    var: Tensor,
-    n_z: Tensor,
-    grad: Tensor,
-    alpha: Tensor | None = None,
-    *,
-    settings: FtrlSettings,
-    out: Out = None,
-) -> tuple[Tensor, ...]:
-    """Ftrl of groups: each column of parameters is 0 or not as a whole.
-
-    Follows GFtrlOp, caffe2/sgd/gftrl_op.cc, PyTorch 1.8.1.
-    """
-    require(var.dim() > 0, "parameters have at least one dimension", var)
-    return _stepped(var, n_z, grad, alpha, settings, (var.shape[0], var.shape[1:].numel()), out)
+    matrix = None
+    if settings.grouped:
+        require(var.dim() > 0, "parameters have at least one dimension", var)
+        matrix = (var.shape[0], var.shape[1:].numel())
+    w, g = alike(var, grad)
+    require(n_z.numel() == 2 * w.numel(), "there is one pair of n and z per parameter", n_z, w)
+    if matrix is None and takes_few(w, n_z, g, *(() if alpha is None else (alpha,))):
+        given = (None, g, alpha, *all_of(w), *settings.for_kernel(alpha))
+        return stepped(step_kernels.ftrl, out, (var, n_z), *given)
+    n, z = n_z.reshape(-1, 2).unbind(1)
+    new, n, z = ftrl_step(w.view(-1), n, z, g.view(-1), alpha, settings, matrix)
+    return written(out, new.view(w.shape), torch.stack([n, z], 1).view(n_z.shape))

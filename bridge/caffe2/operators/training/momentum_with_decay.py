@@ -10,52 +10,21 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT
 from bridge.caffe2.operators.training.optimizers import alike, learning_rate_of, momentum_step
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _HALF = dict.fromkeys(("grad", "moment", "param"), (c10.float16,)) | {"lr": FLOAT}
+_DECLARED: dict[str, Any] = {
+    "inplace": "0>0,1>1,3>2",
+    "gradient": "undefined",
+    "devices": ("cuda",),
+}
 
 
-def _updated(
-    grad: Tensor,
-    moment: Tensor,
-    lr: Tensor,
-    param: Tensor,
-    momentum: float,
-    nesterov: bool,
-    weight_decay: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the step, the momentum and the parameters, in the type of the parameters."""
-    g, m, w = (one.float() for one in alike(grad, moment, param))
-    step, new = momentum_step(g + weight_decay * w, m, learning_rate_of(lr), momentum, nesterov)
-    made = step.to(grad.dtype), new.view(moment.shape).to(moment.dtype)
-    return *made, (w - step).view(param.shape).to(param.dtype)
-
-
-@operator("FP32MomentumSGDUpdate", inplace="0>0,1>1,3>2", gradient="undefined", devices=("cuda",))
-def fp32_momentum_sgd_update(
-    grad: Tensor,
-    moment: Tensor,
-    lr: Tensor,
-    param: Tensor,
-    *,
-    momentum: float = 0.0,
-    nesterov: bool = False,
-    weight_decay: float = 0.0,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """(gradient, momentum, rate, parameters) -> step, momentum, parameters - step.
-
-    The gradient grows by `weight_decay` times the parameters.
-    Follows FP32MomentumSGDUpdateOp, caffe2/sgd/fp32_momentum_sgd_op.h, PyTorch 1.8.1.
-    """
-    return _updated(grad, moment, lr, param, momentum, nesterov, weight_decay)
-
-
-@operator(
-    "FP16MomentumSGDUpdate",
-    inplace="0>0,1>1,3>2",
-    gradient="undefined",
-    types=_HALF,
-    devices=("cuda",),
-)
-def fp16_momentum_sgd_update(
+@operator("FP32MomentumSGDUpdate", **_DECLARED)
+@operator("FP16MomentumSGDUpdate", types=_HALF, **_DECLARED)
+def momentum_sgd_update_with_decay(
     grad: Tensor,
     moment: Tensor,
     lr: Tensor,
@@ -66,9 +35,13 @@ def fp16_momentum_sgd_update(
     weight_decay: float = 0.0,
     fp32_update: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """FP32MomentumSGDUpdate of float16.
+    """(gradient, momentum, rate, parameters) -> step, momentum, parameters - step.
 
-    Computed in float32 and rounded at the end, as with `fp32_update`; without it Caffe2 rounds each
-    intermediate result to float16.
+    The gradient grows by `weight_decay` times the parameters. Float16 is computed in float32 and
+    rounded at the end, as with `fp32_update`; without it Caffe2 rounds each intermediate result.
+    Follows FP32MomentumSGDUpdateOp, caffe2/sgd/fp32_momentum_sgd_op.h, PyTorch 1.8.1.
     """
-    return _updated(grad, moment, lr, param, momentum, nesterov, weight_decay)
+    g, m, w = (one.float() for one in alike(grad, moment, param))
+    step, new = momentum_step(g + weight_decay * w, m, learning_rate_of(lr), momentum, nesterov)
+    made = step.to(grad.dtype), new.view(moment.shape).to(moment.dtype)
+    return *made, (w - step).view(param.shape).to(param.dtype)

@@ -9,16 +9,13 @@ import torch
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import core, workspace
-from bridge.caffe2.operators.training.momentum_with_decay import (
-    fp16_momentum_sgd_update,
-    fp32_momentum_sgd_update,
-)
+from bridge.caffe2.operators.training.momentum_with_decay import momentum_sgd_update_with_decay
 
 
 def test_a_step_decays_weights() -> None:
     grad, moment, param = (torch.tensor([one]) for one in (0.5, 2.0, 10.0))
     lr = torch.tensor([0.1])
-    made = fp32_momentum_sgd_update(grad, moment, lr, param, momentum=0.5, weight_decay=0.25)
+    made = momentum_sgd_update_with_decay(grad, moment, lr, param, momentum=0.5, weight_decay=0.25)
     # the gradient is 0.5 + 0.25 * 10 = 3, the momentum 0.1 * 3 + 0.5 * 2
     assert [round(one.item(), 5) for one in made] == [1.3, 1.3, 8.7]
 
@@ -26,14 +23,14 @@ def test_a_step_decays_weights() -> None:
 def test_nesterov_momentum_looks_ahead() -> None:
     grad, moment, param = (torch.tensor([one]) for one in (3.0, 2.0, 10.0))
     lr = torch.tensor([0.1])
-    made = fp32_momentum_sgd_update(grad, moment, lr, param, momentum=0.5, nesterov=True)
+    made = momentum_sgd_update_with_decay(grad, moment, lr, param, momentum=0.5, nesterov=True)
     # the momentum is 1.3, the step 1.5 * 1.3 - 0.5 * 2
     assert [round(one.item(), 5) for one in made] == [0.95, 1.3, 9.05]
 
 
 def test_half_precision_stays_half_precision() -> None:
     grad, moment, param = (torch.tensor([one], dtype=torch.float16) for one in (0.5, 2.0, 10.0))
-    made = fp16_momentum_sgd_update(grad, moment, torch.tensor([0.1]), param, momentum=0.5)
+    made = momentum_sgd_update_with_decay(grad, moment, torch.tensor([0.1]), param, momentum=0.5)
     assert {one.dtype for one in made} == {torch.float16}
     assert made[2].item() == pytest.approx(10 - 1.05, abs=0.01)
 
