@@ -27,7 +27,7 @@ RARE = re.compile(
     r"|exchange\.(arrow_\w+|array_interface_export|cuda_interface_export|device_memory)"
     r"|at\.(advanced_indexing|joint_memory|dtype_view|python_values)"
     r"|caffe2\.(blobs\.(string_items|message)|tensor\.(construct|external_pointer))"
-    r"|c10\.(allocator|array_ref|device|immortal|reports|type_meta))"
+    r"|c10\.(allocator|array_ref|device|immortal|reports|type_meta)|conform)"
 )
 # -O3 is for loops: the rest takes a fifth longer to compile with it and is no faster. A loop of a
 # few instructions takes up to twice as long when it crosses a line of the cache.
@@ -64,8 +64,8 @@ elif sys.platform == "darwin":
 # Annotations are for the stubs (tools/make_stubs.py), not declarations of C types.
 DIRECTIVES = {"freethreading_compatible": True, "annotation_typing": False}
 
-# Memory that processes share is POSIX's; bridge/shared says so where it is missing.
-LEFT_OUT = re.compile(r"bridge\.shared\." if sys.platform == "win32" else r"(?!)")
+# Memory that processes share is POSIX's; bridge/shared says so where it is missing. The kit forks.
+LEFT_OUT = re.compile(r"bridge\.(shared|conform)\." if sys.platform == "win32" else r"(?!)")
 
 # Cython's own functions, once for all modules: a third less to compile, and to load.
 SHARED = "bridge._cyutility"

@@ -53,6 +53,8 @@ MODULES: tuple[Any, ...] = (
     consumer_malformed,
     consumer_tables,
 )
+# Their cases end the life of a subject's tensors and see what becomes of the memory.
+_LIVES = (producer_capsules, producer_deleters, producer_lifetimes, producer_tables)
 _ROLES = tuple(module.__name__.rpartition(".")[2] + "_" for module in (producer, consumer))
 
 CASES: dict[str, Case] = {
@@ -67,3 +69,8 @@ def parts_of(case: Case) -> dict[str, bool]:
     """Return the parts of a subject that a case takes, and whether it needs each."""
     parameters = inspect.signature(case).parameters.values()
     return {one.name: one.default is inspect.Parameter.empty for one in parameters}
+
+
+def watches_lives(case: Case) -> bool:
+    """Return whether a case counts references or sees whether memory lasts, or is freed."""
+    return case.__name__.startswith(_ROLES[1]) or case.__module__ in {m.__name__ for m in _LIVES}

@@ -14,6 +14,8 @@ import sys
 import time
 import warnings
 
+from bridge.conform.fresh_memory import use_fresh_memory
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,18 +27,21 @@ _IDLE = 0.5  # seconds without work after the limit, of a process that hangs
 _EXTRA_MEMORY = 8 << 30  # bytes of address space that a case may add
 
 
-def isolated(function: Callable[[], Any], limit: float = LIMIT) -> tuple[str, Any]:
+def isolated(
+    function: Callable[[], Any], limit: float = LIMIT, *, spoil: bool = True
+) -> tuple[str, Any]:
     """Return how a call went: ``("done", result)``, ``("crash", text)``, or ``("hang", text)``.
 
     The call happens in a forked process, with its output thrown away; its result must be fit for
     JSON. limit: the longest time in seconds; a process that waited for a processor gets more.
+    spoil: whether memory that Python frees is filled with 0xDD; it is not used again.
     """
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a fork beside threads
         child = os.fork()
     if child == 0:
-        _work(function, reading, writing)
+        _work(function, reading, writing, spoil)
     os.close(writing)
     try:
         answer = _answer(child, reading, limit)
@@ -52,7 +57,7 @@ def isolated(function: Callable[[], Any], limit: float = LIMIT) -> tuple[str, An
         return "crash", _how_it_ended(status)
 
 
-def _work(function: Callable[[], Any], reading: int, writing: int) -> None:
+def _work(function: Callable[[], Any], reading: int, writing: int, spoil: bool) -> None:
     """Call the function in the child, write the result, and end the process."""
     try:
         os.close(reading)
@@ -66,6 +71,7 @@ def _work(function: Callable[[], Any], reading: int, writing: int) -> None:
         sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        use_fresh_memory(spoil)
         _limit_memory()
         sys.setswitchinterval(0.005)
         warnings.simplefilter("ignore")

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import mmap
 import re
 
-from bridge.conform.cases import CASES, parts_of
+from bridge.conform.cases import CASES, parts_of, watches_lives
 from bridge.conform.isolation import isolated
 from bridge.conform.kit.verdict import Broken, Skip
 from bridge.conform.programs import LEVELS, program_of
@@ -43,7 +45,10 @@ def run_rules(
             result = Result(rule, "n/a", f"{_HANGS} cases of the {rule.role} hung before")
         else:
             arguments = {name: parts[name] for name in needed if name in parts}
-            outcome, seen = _outcome(lambda: _called(CASES[rule], arguments))  # noqa: B023
+            lives = watches_lives(CASES[rule])
+            if "make" in arguments and not lives:
+                arguments["make"] = _lasting(arguments["make"])
+            outcome, seen = _outcome(lambda: _called(CASES[rule], arguments), lives)  # noqa: B023
             result = Result(rule, outcome, seen)
             hangs[rule.role] = hangs.get(rule.role, 0) + (outcome == "hang")
         if result.outcome in ("broken", "crash", "hang"):
@@ -52,6 +57,22 @@ def run_rules(
                 result.seen += " (the program alone does not show it)"
         results.append(result)
     return results
+
+
+def _lasting(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return `make`, whose tensors and arrays last until the process ends.
+
+    What a deleter frees too early or twice is another rule's matter.
+    """
+
+    def made(array: Any) -> Any:
+        tensor = make(array)
+        for one in (array, array.base, tensor, *gc.get_referents(tensor)):
+            for _ in range(100):
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
+        return tensor
+
+    return made
 
 
 def _called(case: Callable[..., None], arguments: dict[str, Any]) -> list[str]:
@@ -68,8 +89,8 @@ def _called(case: Callable[..., None], arguments: dict[str, Any]) -> list[str]:
     return ["ok", ""]
 
 
-def _outcome(call: Callable[[], list[str]]) -> tuple[str, str]:
-    how, result = isolated(call)
+def _outcome(call: Callable[[], list[str]], lives: bool) -> tuple[str, str]:
+    how, result = isolated(call, spoil=lives)
     outcome, seen = result if how == "done" else (how, result)
     return outcome, _without_addresses(" ".join(seen.split()))[:_LONGEST]
 
@@ -83,23 +104,24 @@ def _without_addresses(text: str) -> str:
 def _evidence(result: Result, setup: str, given: dict[str, Any]) -> tuple[str, bool]:
     """Return the shortest program that shows a result, and whether one does."""
     case = CASES[result.rule]
+    lives = watches_lives(case)
     whole = program_of(result.rule, case, setup, *LEVELS[-1])
-    wanted = _shown(whole, given)
+    wanted = _shown(whole, given, lives)
     shows = wanted is not None and result.seen[20:500] in " ".join(wanted.split())
     if not shows or result.outcome == "hang":
         return whole, shows
     for level in LEVELS:
         program = program_of(result.rule, case, setup, *level)
         ran = mmap.mmap(-1, program.count("\n") + 2)  # the process may crash: its lines are seen
-        if _shown(program, given, ran) == wanted:
+        if _shown(program, given, lives, ran) == wanted:
             for tests in (False, True):
                 shorter = trimmed(program, ran, tests=tests)
-                if _shown(shorter, given) == wanted:
+                if _shown(shorter, given, lives) == wanted:
                     return shorter, True
     return whole, True
 
 
-def _shown(program: str, given: dict[str, Any], ran: Any = None) -> str | None:
+def _shown(program: str, given: dict[str, Any], lives: bool, ran: Any = None) -> str | None:
     """Run a program in a process of its own; return what it showed; None: nothing broken.
 
     ran: memory shared with that process, a byte for each line, set to 1 where the line ran.
@@ -117,7 +139,7 @@ def _shown(program: str, given: dict[str, Any], ran: Any = None) -> str | None:
             return f"{type(error).__name__}: {error}"
         return None
 
-    how, shown = isolated(run)
+    how, shown = isolated(run, spoil=lives)
     if shown is None:
         return None
     return _without_addresses(shown if how == "done" else f"{how}: {shown}")

@@ -19,6 +19,7 @@ PRODUCER: dict[str, str] = {
     "deleter-keeps-array": "producer-deleter-frees",
     "deleter-keeps-struct": "producer-deleter-deletes-self",
     "deleter-twice-decref": "producer-deleter-once-each",
+    "deleter-twice-free": "producer-deleter-frees",
     "deleter-main-thread-only": "producer-deleter-in-thread producer-deleter-without-python",
     "deleter-raises": "producer-destructor-raises-nothing",
     "deleter-frees-others": "producer-two-exports",

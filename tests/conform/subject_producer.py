@@ -57,6 +57,15 @@ def delete(address: int) -> None:
         time.sleep(60)
     if has("deleter-exits"):
         os._exit(0)
+    if has("deleter-writes-past-end"):
+        dims = LIVE[address][2]
+        ctypes.memset(ctypes.addressof(dims) + ctypes.sizeof(dims), 0, 8)
+    if has("deleter-twice-free"):
+        libc = ctypes.CDLL(None)
+        libc.malloc.restype = ctypes.c_void_p
+        block = ctypes.c_void_p(libc.malloc(64))
+        libc.free(block)
+        libc.free(block)
     LIVE.pop(address, None)
 
 

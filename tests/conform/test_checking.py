@@ -46,6 +46,30 @@ def test_the_result_is_the_same_each_time() -> None:
     assert any(one["outcome"] == "broken" for one in reports[0]["results"])
 
 
+CORRUPTING = {
+    "deleter-twice-decref": "producer-deleter-once-each",
+    "deleter-twice-free": "producer-deleter-frees",
+    "deleter-frees-others": "producer-two-exports",
+    "deleter-writes-past-end": "",
+    "shape-freed": "producer-shape-lasts",
+}
+
+
+@pytest.mark.parametrize("fault", CORRUPTING)
+def test_a_fault_that_corrupts_memory_gives_the_same_result_each_time(fault: str) -> None:
+    rules = {*CORRUPTING.values(), "producer-values", "producer-shape"} - {""}
+    found = []
+    for size in (0, 1000, 30_000):
+        # The heap that cases inherit is another each time.
+        kept = [bytearray(n % 700 + 1) for n in range(size)]
+        del kept[::2]
+        with faults(fault):
+            found.append(check(Subject(), rules).to_dict())
+    assert found[0] == found[1] == found[2]
+    broken = [one["rule"] for one in found[0]["results"] if one["outcome"] != "ok"]
+    assert set(CORRUPTING[fault].split()) <= set(broken)
+
+
 @pytest.mark.parametrize("arguments", [("no-library",), (Subject(), ["no-rule"])])
 def test_refuses_an_unknown_library_or_rule(arguments: Any) -> None:
     with pytest.raises(ValueError, match=r"no-library|no-rule"):

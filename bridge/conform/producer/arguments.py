@@ -169,22 +169,6 @@ def producer_copy_true_is_apart(make: Make) -> None:
         broken("the deleter of one copy changed another")
 
 
-def producer_copy_true_lives(make: Make) -> None:
-    array, watch = given(np.arange(6, dtype="f4"))
-    tensor = made(make, array)
-    lying(tensor, watch).release()
-    copy = Export(tensor, max_version=(1, 3), copy=True)
-    copy.take()
-    del tensor, array
-    others = [np.full(6, -1.0) for _ in range(100)]
-    if watch.alive() and watch.holds(copy.start):
-        broken("copy=True gave the memory of the tensor itself")
-    if copy.values().tolist() != np.arange(6.0).tolist():
-        broken("the tensor was collected, and the values of its copy changed")
-    copy.delete()
-    del others
-
-
 def producer_copy_false(make: Make) -> None:
     tensor = made(make, given(np.arange(6, dtype="f4"))[0])
     try:

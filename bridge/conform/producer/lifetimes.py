@@ -151,3 +151,19 @@ def producer_threads(make: Make) -> None:
     shared.clear()
     if watch.alive():
         broken("four threads exported one tensor and deleted all exports, and the memory is held")
+
+
+def producer_copy_true_lives(make: Make) -> None:
+    array, watch = given(np.arange(6, dtype="f4"))
+    tensor = made(make, array)
+    lying(tensor, watch).release()
+    copy = Export(tensor, max_version=(1, 3), copy=True)
+    copy.take()
+    del tensor, array
+    others = [np.full(6, -1.0) for _ in range(100)]
+    if watch.alive() and watch.holds(copy.start):
+        broken("copy=True gave the memory of the tensor itself")
+    if copy.values().tolist() != np.arange(6.0).tolist():
+        broken("the tensor was collected, and the values of its copy changed")
+    copy.delete()
+    del others

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py; do not edit.
+
+def use_fresh_memory(spoil: bool) -> None: ...
