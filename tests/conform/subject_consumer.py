@@ -232,6 +232,8 @@ def strides_of(dl: Any, shape: list[int]) -> list[int]:
     strides = [dl.strides[i] for i in range(dl.ndim)]
     if has("strides-taken-as-bytes"):
         return [step // 8 for step in strides]
+    if has("strides-negative-of-vectors-lost") and dl.ndim == 1:
+        return [abs(step) for step in strides]
     if has("strides-negative-lost"):
         return [abs(step) for step in strides]
     if has("strides-zero-lost"):
@@ -286,6 +288,8 @@ def own(array: np.ndarray, managed: Any, pointer: int, name: bytes, copy: Any) -
         managed.dl.byte_offset += 8
     asked = copy is True and not has("consumer-copy-true-shares") and not flags & 2
     wrongly = copy is False and has("consumer-copy-false-copies")
+    if has("copy-false-copies-read-only"):
+        wrongly = copy is False and bool(flags & 1)
     if asked or wrongly or (copy is None and has("consumer-copies")):
         array = array.copy()
         call_deleter(managed, pointer)

@@ -170,6 +170,8 @@ class Array:
         if copied:
             array = self._copy()
         new = max_version is not None and max_version[0] >= 1
+        if has("old-call-copy-versioned") and copied:
+            new = True
         if has("old-call-versioned") or (has("max-version-ignored") and max_version is not None):
             new = True
         if has("always-old"):

@@ -80,6 +80,13 @@ def consumer_copy_false(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
     tensor = imported(from_dlpack, source, copy=False)
     if not sees_changes(source, tensor, to_numpy):
         broken("from_dlpack(x, copy=False) copied")
+    source = Source(np.arange(6, dtype="f4"), flags=1)
+    try:
+        tensor = from_dlpack(source, copy=False)
+    except Exception:
+        skip("ok: it refuses a read-only tensor with copy=False")
+    if not sees_changes(source, tensor, to_numpy):
+        broken("from_dlpack(x, copy=False) copied a read-only tensor")
 
 
 def consumer_copy_false_shares(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:

@@ -47,8 +47,9 @@ def consumer_strides_null(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
 
 
 def consumer_strides_negative(from_dlpack: FromDLPack, to_numpy: ToNumPy) -> None:
-    for view in (lambda x: x[::-1], lambda x: x[:, ::-1]):
-        source = Source(np.arange(6.0).reshape(2, 3), view=view)
+    whole = np.arange(6.0).reshape(2, 3)
+    for view in (lambda x: x[::-1], lambda x: x[:, ::-1], lambda x: x.reshape(-1)[::-1]):
+        source = Source(whole, view=view)
         layout_read(to_numpy, imported(from_dlpack, source), source, "an array read backwards")
 
 
