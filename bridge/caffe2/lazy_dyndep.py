@@ -26,7 +26,7 @@ _handler: Callable[[BaseException], object] | None = None
 
 
 def RegisterOpsLibrary(name: Any) -> None:
-    """Have a file loaded by `core.RefreshRegisteredOperators`; ignore what is not a file."""
+    """Register a file, which `core.RefreshRegisteredOperators` loads; ignore others than files."""
     if not isinstance(name, (str, os.PathLike)) or not os.path.exists(name):
         print(f"Ignoring {name}: it is not a file.")
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of ``caffe2.python.lazy``: what is loaded when operators are first asked for."""
+"""The names of ``caffe2.python.lazy``: functions to call when operators are first asked for."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _waiting: list[Callable[[], object]] = []
 
 
 def RegisterLazyImport(lazy: Callable[[], object]) -> None:
-    """Have `lazy` called by `TriggerLazyImport`, each time."""
+    """Register a function, which each `TriggerLazyImport` calls."""
     _waiting.append(lazy)
 
 
 def TriggerLazyImport() -> None:
-    """Call what was registered, as `core.RefreshRegisteredOperators` does."""
+    """Call the registered functions, as `core.RefreshRegisteredOperators` does."""
     for lazy in _waiting:
         lazy()
