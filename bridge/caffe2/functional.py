@@ -74,9 +74,10 @@ def _run(
 
 def _outputs(names: list[str]) -> Any:
     """Return a class of named tuples that takes names in brackets, too."""
-    base: Any = namedtuple("output", names, rename=True)  # names are known now
+    make: Any = namedtuple
+    base: Any = make("output", names, rename=True)
 
-    class Output(base):  # type: ignore[misc]  # as its base is made here
+    class Output(base):  # type: ignore[misc]  # a class made here
         __slots__ = ()
 
         def __getitem__(self, key: Any) -> Any:
