@@ -62,6 +62,7 @@ class TypeMeta:
     @property
     def itemsize(self) -> int: ...
 
+NO_FLOAT0: str
 ROWS: list[TypeMeta]
 
 def undefined() -> TypeMeta: ...

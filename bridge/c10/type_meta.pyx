@@ -361,6 +361,10 @@ cdef dict _REFUSED_KINDS = {
     "O": "Python objects", "V": "structured or void elements",
     "M": "datetime64", "m": "timedelta64",
 }
+# pyi: NO_FLOAT0: str
+NO_FLOAT0 = (
+    "JAX's float0 is the type of the gradient of integers, which has no values: it is zero "
+    "everywhere. Use numpy.zeros(x.shape).")
 
 
 cdef TypeMeta _new(str name, int itemsize, bint is_pod):
@@ -601,8 +605,9 @@ cdef TypeMeta _of_numpy(object dtype):
         found = _by_dlpack.get((*(code_and_bits(dtype) or (0, 0)), 1))
     if found is None or not found.c_is_pod or found.itemsize != dtype.itemsize:
         what = _REFUSED_KINDS.get(dtype.kind, f"{dtype.itemsize} bytes per element")
+        more = f" {NO_FLOAT0}" if dtype.names == ("float0",) else ""
         raise EnforceTypeError(
-            f"NumPy's {dtype!r} ({what}) is not an element type of the bridge.",
+            f"NumPy's {dtype!r} ({what}) is not an element type of the bridge.{more}",
             "TypeMeta.Make")
     return found
 

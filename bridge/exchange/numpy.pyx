@@ -48,7 +48,7 @@ from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.dlpack_export cimport refuse_non_pod
 
 from bridge.c10.errors import EnforceBufferError
-from bridge.c10.type_meta import type_of_elements
+from bridge.c10.type_meta import NO_FLOAT0, type_of_elements
 
 cdef extern from *:
     """
@@ -194,8 +194,7 @@ def _why_not(dtype):
     if kind in "Mm":
         return "DLPack has no times. Use view('int64')."
     if dtype.names == ("float0",):
-        return ("JAX's float0 is the type of the gradient of integers, which has no values: it is "
-                "zero everywhere. Use numpy.zeros(x.shape).")
+        return NO_FLOAT0
     if dtype.names is not None:
         return "their elements are structures. Use one field, as in array['name']."
     if kind in "fc":

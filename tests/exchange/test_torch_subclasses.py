@@ -12,6 +12,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import bridge
+from bridge import c10
+from bridge.caffe2 import workspace
 from tests.helpers.isolate import run_python
 
 DISTRIBUTED = """
@@ -172,6 +174,9 @@ def test_the_gradient_of_integers_is_refused() -> None:
     x = jax.grad(lambda x: jax.numpy.sum(x) * 1.0, allow_int=True)(jax.numpy.arange(3))
     with pytest.raises(BufferError, match=r"float0.*numpy\.zeros"):
         bridge.from_dlpack(x)
+    with pytest.raises(c10.EnforceNotMet, match=r"float0.*numpy\.zeros"):
+        workspace.FeedBlob("float0", x)
+    assert not workspace.HasBlob("float0")
 
 
 @pytest.mark.skipif(
