@@ -20,8 +20,10 @@
 | `distributed` | stores, common worlds, collectives of several processes |
 | `control` | nets run by operators, files, checks, printing, device copies |
 
-A module `<topic>_kernels` has loops for float32 on the CPU where torch has no fast call: compiled
-functions of addresses or arrays, which write into memory that is given and check nothing.
+A module `<topic>_kernels` has loops on the CPU where torch has no fast call: compiled functions of
+tensors (those of boxes: of arrays), which write into tensors that are given. Only numbers of
+elements are checked. A function asks `base.cpu_kernels.takes_kernels` whether they apply, and calls
+them by `run_kernel`.
 
 An operator is a pure function of torch tensors, declared by `operator`; the declaration,
 and the facts that the engine derives from it, are in `bridge.caffe2.execution.function_operator`.

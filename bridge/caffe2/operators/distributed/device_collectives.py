@@ -15,6 +15,12 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_DECLARED: dict[str, Any] = {"devices": ("cuda",), "inputs": "1-16", "gradient": "undefined"}
+
 
 def total(xs: list[Tensor], root: int = 0) -> Tensor:
     """Return the sum of tensors of one size, on the device of `root`."""
@@ -75,14 +81,7 @@ class _Collective(TorchOperator):
         raise NotImplementedError
 
 
-@register_operator(
-    "NCCLAllreduce",
-    devices=("cuda",),
-    inputs="1-16",
-    outputs="1-16",
-    inplace="0>0*",
-    gradient="undefined",
-)
+@register_operator("NCCLAllreduce", outputs="1-16", inplace="0>0*", **_DECLARED)
 class NCCLAllreduce(_Collective):
     """The sum of the inputs, on each device."""
 
@@ -91,14 +90,7 @@ class NCCLAllreduce(_Collective):
         return [found.to(x.device, copy=True) for x in xs]
 
 
-@register_operator(
-    "NCCLBroadcast",
-    devices=("cuda",),
-    inputs="1-16",
-    outputs="1-16",
-    inplace="0>0*!",
-    gradient="undefined",
-)
+@register_operator("NCCLBroadcast", outputs="1-16", inplace="0>0*!", **_DECLARED)
 class NCCLBroadcast(_Collective):
     """The input `root`, on each device."""
 
@@ -107,14 +99,7 @@ class NCCLBroadcast(_Collective):
         return [xs[self.root].to(x.device, copy=True) for x in xs]
 
 
-@register_operator(
-    "NCCLReduce",
-    devices=("cuda",),
-    inputs="1-16",
-    outputs="1",
-    inplace="0>0,1>0,2>0,3>0,4>0,5>0",
-    gradient="undefined",
-)
+@register_operator("NCCLReduce", outputs="1", inplace="0>0,1>0,2>0,3>0,4>0,5>0", **_DECLARED)
 class NCCLReduce(_Collective):
     """The sum of the inputs, on the device of the input `root`."""
 
@@ -122,9 +107,7 @@ class NCCLReduce(_Collective):
         return [total(xs, self.root)]
 
 
-@register_operator(
-    "NCCLAllGather", devices=("cuda",), inputs="1-16", outputs="1-16", gradient="undefined"
-)
+@register_operator("NCCLAllGather", outputs="1-16", **_DECLARED)
 class NCCLAllGather(_Collective):
     """All inputs stacked, on each device."""
 
@@ -132,9 +115,7 @@ class NCCLAllGather(_Collective):
         return gathered(xs)
 
 
-@register_operator(
-    "NCCLReduceScatter", devices=("cuda",), inputs="1-16", outputs="1-16", gradient="undefined"
-)
+@register_operator("NCCLReduceScatter", outputs="1-16", **_DECLARED)
 class NCCLReduceScatter(_Collective):
     """Row i of the sum of the inputs, on the device of input i."""
 

@@ -116,9 +116,7 @@ class Int8Add(Int8Operator):
             found = a.bytes.long() * by_a + b.bytes.long() * by_b + sums
             return clamped(shifted(found, shift), self.zero_point, self.lowest)
         made = torch.empty(a.bytes.shape, dtype=torch.uint8, device="cpu")
-        left, right = a.bytes.contiguous(), b.bytes.contiguous()
-        int8_kernels.add_scaled(
-            *(left.data_ptr(), right.data_ptr(), left.numel(), by_a, by_b, sums, shift),
-            *(self.zero_point, self.lowest, made.data_ptr()),
-        )
+        pair = a.bytes.contiguous(), b.bytes.contiguous()
+        numbers = (made.numel(), by_a, by_b, sums, shift, self.zero_point, self.lowest)
+        int8_kernels.add_scaled(made, *pair, *numbers)
         return made

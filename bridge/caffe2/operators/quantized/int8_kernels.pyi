@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by tools/make_stubs.py; do not edit.
 
+from torch import Tensor
+
 def rescale(
-    sums: int, n: int, multiplier: int, shift: int, zero_point: int, lowest: int, y: int
+    y: Tensor, sums: Tensor, n: int, multiplier: int, shift: int, zero_point: int, lowest: int
 ) -> None: ...
-def floats_of_bytes(x: int, n: int, zero_point: int, y: int) -> None: ...
+def floats_of_bytes(y: Tensor, x: Tensor, n: int, zero_point: int) -> None: ...
 def rescale_with_bias(
-    sums: int,
-    bias: int,
+    y: Tensor,
+    sums: Tensor,
+    bias: Tensor,
     rows: int,
     n: int,
     multiplier: int,
     shift: int,
     zero_point: int,
     lowest: int,
-    y: int,
 ) -> bool: ...
 def add_scaled(
-    a: int,
-    b: int,
+    y: Tensor,
+    a: Tensor,
+    b: Tensor,
     n: int,
     by_a: int,
     by_b: int,
@@ -26,5 +29,4 @@ def add_scaled(
     shift: int,
     zero_point: int,
     lowest: int,
-    y: int,
 ) -> None: ...

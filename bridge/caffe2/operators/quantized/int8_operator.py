@@ -142,7 +142,7 @@ def floats_of(x: Tensor, zero_point: int) -> Tensor:
     """Return bytes less the zero point, as float32."""
     x = x.contiguous()
     made = torch.empty(x.shape, dtype=torch.float32, device="cpu")
-    int8_kernels.floats_of_bytes(x.data_ptr(), x.numel(), zero_point, made.data_ptr())
+    int8_kernels.floats_of_bytes(made, x, x.numel(), zero_point)
     return made
 
 
@@ -164,13 +164,9 @@ def rescaled(sums: Tensor, bias: Tensor, scale: float, zero_point: int, lowest: 
     shift = 127 + 31 - 32 - (bits >> 23)
     sums, bias = sums.contiguous(), bias.contiguous()
     n = bias.numel()
-    if sums.dtype == torch.float32 and int8_kernels.rescale_with_bias(
-        *(sums.data_ptr(), bias.data_ptr(), sums.numel() // max(n, 1), n, multiplier, shift),
-        *(zero_point, lowest, made.data_ptr()),
+    how = (multiplier, shift, zero_point, lowest)
+    if sums.dtype != torch.float32 or not int8_kernels.rescale_with_bias(
+        made, sums, bias, sums.numel() // max(n, 1), n, *how
     ):
-        return made
-    sums = sums.long() + bias
-    int8_kernels.rescale(
-        sums.data_ptr(), sums.numel(), multiplier, shift, zero_point, lowest, made.data_ptr()
-    )
+        int8_kernels.rescale(made, sums.long() + bias, sums.numel(), *how)
     return made

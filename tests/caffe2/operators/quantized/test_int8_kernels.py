@@ -37,7 +37,7 @@ def test_scaled_bytes_are_added_as_int64(shift: int) -> None:
     rounded = torch.sign(found) * ((found.abs() + (1 << shift >> 1)) >> shift)
     expected = (rounded + 3).clamp(1, 255).to(torch.uint8)
     y = torch.empty(256, dtype=torch.uint8)
-    int8_kernels.add_scaled(a.data_ptr(), b.data_ptr(), 256, *by, start, shift, 3, 1, y.data_ptr())
+    int8_kernels.add_scaled(y, a, b, 256, *by, start, shift, 3, 1)
     torch.testing.assert_close(y, expected, rtol=0, atol=0)
 
 
