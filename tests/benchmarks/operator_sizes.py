@@ -41,6 +41,10 @@ def cases() -> dict[str, Case]:
         size = f"{rows}×{columns:,}"
         add(size, "Accuracy", {"x": x, "label": label}, ["y"])
         add(size, "LabelCrossEntropy", {"x": p, "label": label}, ["y"])
+        feeds = {"x": p, "label": label, "dy": real(rows)}
+        add(size, "LabelCrossEntropyGradient", feeds, ["dx"])
+        add(size, "CrossEntropy", {"x": p, "label": odds(rows, columns)}, ["y"])
+        add(size, "Max", {"x": x, "y": real(rows, columns)}, ["z"])
         add(size, "Softmax", {"x": x}, ["p"])
         add(size, "SoftmaxGradient", {"p": p, "dp": x}, ["dx"])
         add(size, "SoftmaxWithLoss", {"x": x, "label": label}, ["p", "loss"])
@@ -49,10 +53,14 @@ def cases() -> dict[str, Case]:
     add("64×56×56", "LeakyRelu", {"x": real(*image)}, ["y"], alpha=0.1)
     add("64×56×56", "LeakyReluGradient", {"y": real(*image), "dy": real(*image)}, ["dx"])
     add("64×56×56", "PRelu", {"x": real(*image), "slope": real(64)}, ["y"])
+    feeds = {"y": real(*image), "dy": real(*image), "x": real(*image), "slope": real(64)}
+    add("64×56×56", "PReluGradient", feeds, ["dx", "dslope"])
     feeds = {"x": real(*image), "scale": real(64), "bias": real(64)}
     add("64×56×56", "InstanceNorm", feeds, ["y"])
     for op in ("Relu", "Gelu", "Sigmoid", "Tanh"):
         add("64×256", op, {"x": real(64, 256)}, ["y"])
+    add("64×256", "Elu", {"x": real(64, 256)}, ["y"])
+    add("64×256", "GeluGradient", {"dy": real(64, 256), "x": real(64, 256)}, ["dx"])
     for op in ("ReluGradient", "SigmoidGradient", "TanhGradient"):
         add("64×256", op, {"y": real(64, 256), "dy": real(64, 256)}, ["dx"])
     feeds = {"x": real(8, 64, 28, 28), "scale": real(64), "bias": real(64), "mean": real(64)}
@@ -129,6 +137,8 @@ def _images(add: Any, real: Any) -> None:
     y = x.reshape(8, 20, 12, 2, 12, 2).max((3, 5))
     feeds = {"x": x, "y": y, "dy": real(*y.shape)}
     add("2×2 of 8×20×24×24", "MaxPoolGradient", feeds, ["dx"], kernel=2, stride=2)
+    feeds = {"x": x, "y": y, "dy": feeds["dy"]}
+    add("2×2 of 8×20×24×24", "AveragePoolGradient", feeds, ["dx"], kernel=2, stride=2)
     norm = {"size": 5, "alpha": 1e-4, "beta": 0.75}
     add("of 96×55×55", "LRN", {"x": real(1, 96, 55, 55)}, ["y", "scale"], **norm)
     channels = {name: real(64) for name in ("scale", "bias", "mean")}
