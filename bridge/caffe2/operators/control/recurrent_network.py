@@ -28,10 +28,11 @@ from bridge.caffe2.operators.control.step_net import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from bridge.caffe2.execution.blob_table import BlobTable
+
+    Rows = Tensor | tuple[Tensor, ...]
 
 
 def _recurrent_network_gradient(maker: GradientMaker) -> None:
@@ -226,7 +227,7 @@ class AccumulateGradientInput(TorchOperator):
         add_row(self.x(2), self.x(1), t, self.GetSingleArgument("offset", -1))
 
 
-def add_row(gradient: Sequence[Tensor], outer: Sequence[Tensor], t: int, offset: int) -> None:
+def add_row(gradient: Rows, outer: Rows, t: int, offset: int) -> None:
     """Add row `t` of `outer` to row ``t + offset`` of `gradient`; both are rows, or their tensor.
 
     Raises EnforceNotMet: there is no such row.
@@ -334,8 +335,8 @@ class RecurrentNetworkGradient(TorchOperator):
         assert scratch.shared is not None
         self._share_blobs(scratch.steps[:1], scratch.shared)
         for t in reversed(range(steps)):
-            for total, every in states:
-                add_row(total, every, t, 1)
+            for rows, outer_rows in states:
+                add_row(rows, outer_rows, t, 1)
                 self._net.runs += 1
             self._net.run(scratch.steps[t], t)
         _count_runs(self, self._net)

@@ -57,7 +57,7 @@ def elu(x: Tensor, *, alpha: float = 1.0, out: Out = None) -> Tensor:
     """y = x where x >= 0, else alpha * (exp(x) - 1)."""
     if x.requires_grad:  # the gradient of 0 is the one of positive elements
         return torch.where(x >= 0, x, torch.expm1(torch.clamp_max(x, 0)) * alpha)
-    return torch._C._nn.elu(x, alpha, out=out)
+    return torch._C._nn.elu(x, alpha, out=out)  # type: ignore[call-arg]
 
 
 @operator("Selu", inplace="0>0", gradient="SeluGradient o0 g0 > 0")
@@ -113,7 +113,8 @@ def mish(x: Tensor, *, out: Out = None) -> Tensor:
 @operator("Gelu", gradient="GeluGradient g0 i0 > 0")
 def gelu(x: Tensor, *, fast_gelu: bool = False, out: Out = None) -> Tensor:
     """y = x * cdf(x) of the normal distribution; `fast_gelu` approximates it by tanh."""
-    return torch._C._nn.gelu(x, approximate="tanh" if fast_gelu else "none", out=out)
+    kind = "tanh" if fast_gelu else "none"
+    return torch._C._nn.gelu(x, approximate=kind, out=out)  # type: ignore[call-arg]
 
 
 @operator("Logit", inplace="0>0", gradient="LogitGradient i0! g0 > 0")
