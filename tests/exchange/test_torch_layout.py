@@ -195,7 +195,9 @@ def test_the_fields_are_found_inside_of_modes_and_transforms() -> None:
 import torch, bridge
 from torch._subclasses.fake_tensor import FakeTensorMode
 t = torch.ones(3)
-with torch.inference_mode(), torch.device("meta"), FakeTensorMode(allow_non_fake_inputs=True):
+# Before the device: torch 2.7 and 2.8 import torch._dynamo here, which fails under another device.
+fake = FakeTensorMode(allow_non_fake_inputs=True)
+with torch.inference_mode(), torch.device("meta"), fake:
     bridge.from_dlpack(t)
 from bridge.exchange.torch_layout import is_known
 import sys
