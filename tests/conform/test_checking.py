@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sysconfig
 from typing import Any
 
 import pytest
@@ -55,6 +56,9 @@ CORRUPTING = {
 }
 
 
+@pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="its memory is used as always"
+)
 @pytest.mark.parametrize("fault", CORRUPTING)
 def test_a_fault_that_corrupts_memory_gives_the_same_result_each_time(fault: str) -> None:
     rules = {*CORRUPTING.values(), "producer-values", "producer-shape"} - {""}
