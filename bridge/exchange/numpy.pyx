@@ -48,7 +48,8 @@ from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.dlpack_export cimport refuse_non_pod
 
 from bridge.c10.errors import EnforceBufferError
-from bridge.c10.type_meta import NO_FLOAT0, type_of_elements
+from bridge.c10.type_meta import NO_FLOAT0 as _NO_FLOAT0
+from bridge.c10.type_meta import type_of_elements
 
 cdef extern from *:
     """
@@ -194,7 +195,7 @@ def _why_not(dtype):
     if kind in "Mm":
         return "DLPack has no times. Use view('int64')."
     if dtype.names == ("float0",):
-        return NO_FLOAT0
+        return _NO_FLOAT0
     if dtype.names is not None:
         return "their elements are structures. Use one field, as in array['name']."
     if kind in "fc":
