@@ -114,6 +114,7 @@ __all__ = [
     "benchmark_net",
     "benchmark_net_once",
     "blobs",
+    "builtin_cpu_supports_avx2",
     "clear_global_net_observer",
     "create_blob",
     "create_child_workspace",
@@ -208,6 +209,13 @@ def fetch_blob(name: Any) -> Any:
     Of a blob with neither a tensor nor a string, return a description, as `FetchBlob` of scripts.
     """
     return fetched(lambda one: fetch_named(_current.workspace, one, "fetch_blob"), name)
+
+
+def builtin_cpu_supports_avx2() -> bool:
+    """Return whether the processor has AVX2, and torch uses it."""
+    from torch.backends.cpu import get_cpu_capability
+
+    return get_cpu_capability() in ("AVX2", "AVX512")
 
 
 def local_blobs() -> list[str]:

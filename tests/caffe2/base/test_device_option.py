@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.proto import caffe2_pb2
@@ -36,3 +37,8 @@ def test_nets_of_mkldnn_and_ideep_run_on_the_cpu() -> None:
     net.RunAllOnMKL()
     assert net.Proto().device_option.device_type == caffe2_pb2.MKLDNN
     assert workspace.C.use_mkldnn
+
+
+def test_avx2_is_what_torch_finds() -> None:
+    found = torch.backends.cpu.get_cpu_capability()
+    assert workspace.C.builtin_cpu_supports_avx2() is found.startswith("AVX")
