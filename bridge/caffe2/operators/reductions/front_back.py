@@ -45,6 +45,8 @@ def _counting(matrix: Tensor, lengths: Tensor, n: int, front: bool, other: float
 
 
 def _total(x: Tensor, lengths: Tensor | None, n: int, front: bool, out: Out) -> Tensor:
+    if front and n == 1 and lengths is None and x.dim():
+        return torch.sum(x, 0, dtype=x.dtype, out=out)
     matrix, kept = _as_matrix(x, n, front)
     if lengths is not None and x.numel():
         matrix = _counting(matrix, lengths, n, front, 0)

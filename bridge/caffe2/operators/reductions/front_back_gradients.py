@@ -71,6 +71,9 @@ def reduce_front_sum_gradient(
     dy: Tensor, x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1
 ) -> Tensor:
     """(dY, X or its sizes, optionally lengths) -> dX of sums over the first dimensions."""
+    plain = lengths is None and num_reduce_dim == 1 and x.is_floating_point()
+    if plain and x.dim() and x.shape[1:] == dy.shape:
+        return dy.expand(x.shape).clone(memory_format=torch.contiguous_format)
     return _back(dy, x, lengths, num_reduce_dim, True, False)
 
 
