@@ -179,7 +179,7 @@ def test_a_blob_keeps_its_sizes(change, recorded) -> None:
     assert fetched.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is")
 def test_a_dual_tensor_is_refused_as_one_that_requires_grad() -> None:
     import torch.autograd.forward_ad as forward
 
