@@ -221,3 +221,28 @@ def split(
             memcpy(target + i * n * size, source + (i * rows + start) * size, n * size)
         start += n
     return parts[0]
+
+
+def repeat(y: Tensor, x: Tensor, int64_t rows, int64_t width) -> Tensor:
+    """Set each of the rows of `y` to `x`, float32."""
+    cdef float *target = floats_of(y, rows * width)
+    cdef const float *source = floats_of(x, width)
+    cdef int64_t i, j
+    for i in range(rows):
+        for j in range(width):
+            target[i * width + j] = source[j]
+    return y
+
+
+def sum_rows(y: Tensor, x: Tensor, int64_t rows, int64_t width) -> Tensor:
+    """Set `y` to the sum of the rows of `x`, float32."""
+    cdef float *target = floats_of(y, width)
+    cdef const float *source = floats_of(x, rows * width)
+    cdef double total
+    cdef int64_t i, j
+    for j in range(width):
+        total = 0
+        for i in range(rows):
+            total += source[i * width + j]
+        target[j] = <float>total
+    return y

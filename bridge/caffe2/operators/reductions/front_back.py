@@ -13,7 +13,9 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
 from bridge.caffe2.operators.base.gradients import extreme_over
+from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +48,9 @@ def _counting(matrix: Tensor, lengths: Tensor, n: int, front: bool, other: float
 
 def _total(x: Tensor, lengths: Tensor | None, n: int, front: bool, out: Out) -> Tensor:
     if front and n == 1 and lengths is None and x.dim():
+        if x.numel() and takes_few(x):
+            y = x.new_empty(x.shape[1:]) if out is None else out
+            return run_kernel(row_kernels.sum_rows, y, x, x.shape[0], x.numel() // x.shape[0])
         return torch.sum(x, 0, dtype=x.dtype, out=out)
     matrix, kept = _as_matrix(x, n, front)
     if lengths is not None and x.numel():

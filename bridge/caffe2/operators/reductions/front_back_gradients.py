@@ -14,11 +14,14 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, require
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
+from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bridge.caffe2.execution.declaration import Out
 
 _TYPES = {"dy": NUMBERS, "x": None, "lengths": INT32}
 _MAX_TYPES = {"lengths": INT32}
@@ -68,11 +71,19 @@ def _back_of_maximum(
 
 @operator("ReduceFrontSumGradient", types=_TYPES)
 def reduce_front_sum_gradient(
-    dy: Tensor, x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1
+    dy: Tensor,
+    x: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    num_reduce_dim: int = 1,
+    out: Out = None,
 ) -> Tensor:
     """(dY, X or its sizes, optionally lengths) -> dX of sums over the first dimensions."""
     plain = lengths is None and num_reduce_dim == 1 and x.is_floating_point()
     if plain and x.dim() and x.shape[1:] == dy.shape:
+        if takes_few(x, dy):
+            made = torch.empty_like(x) if out is None else out
+            return run_kernel(row_kernels.repeat, made, dy, x.shape[0], dy.numel())
         return dy.expand(x.shape).clone(memory_format=torch.contiguous_format)
     return _back(dy, x, lengths, num_reduce_dim, True, False)
 
