@@ -14,7 +14,7 @@ import sys
 import time
 import warnings
 
-from bridge.conform.fresh_memory import use_fresh_memory
+from bridge.conform.memory_used_once import use_memory_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _work(function: Callable[[], Any], reading: int, writing: int, spoil: bool) 
         sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        use_fresh_memory(spoil)
+        use_memory_once(spoil)
         _limit_memory()
         sys.setswitchinterval(0.005)
         warnings.simplefilter("ignore")

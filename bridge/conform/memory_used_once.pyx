@@ -120,7 +120,7 @@ cdef void keep_object(size_t *words, size_t size) noexcept nogil:
             return
 
 
-def use_fresh_memory(spoil: bool) -> None:
+def use_memory_once(spoil: bool) -> None:
     """Use memory of Python once from now on, at addresses that are alike in each process.
 
     For the rest of a process that ends soon. Freed objects stay as they are. Other memory that is
