@@ -16,6 +16,7 @@ from torch import Tensor
 
 from bridge.c10 import ArrayRef, TypeMeta
 from bridge.c10.errors import EnforceNotMet
+from bridge.c10.type_meta import as_type
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.blob_table import BlobTable, find_or_create
@@ -119,6 +120,11 @@ def room(blob: Blob, sizes: Sequence[int], like: Tensor) -> Tensor:
 _NUMBER = torch.empty(1, dtype=torch.int32, device="cpu")  # of a step: its type and sizes
 
 
+def _place(tensor: Any) -> tuple[int, ArrayRef, TypeMeta]:
+    """Return where a tensor is, and its sizes and type; a tensor that is resized may stay there."""
+    return tensor.raw_data(), tensor.sizes(), tensor.dtype()
+
+
 class _BoundLink:
     """A link between two blobs, and the part of the external one that the internal one is.
 
@@ -131,11 +137,10 @@ class _BoundLink:
         self.link = link
         self.internal = find_or_create(table, link.internal)
         self.external = find_or_create(table, link.external)
-        self.whole: tuple[Any, int, int] | None = None
+        self.whole: tuple[Any, Any, int] | None = None
         self.part: Any = None
         self.tensor: Any = None
-        # The address and the sizes of the part; an ArrayRef takes a quarter of a torch.Size's time.
-        self.place = (0, ArrayRef([]))
+        self.place: tuple[int, ArrayRef, TypeMeta] | None = None  # of the part
 
     def apply(self, t: int) -> None:
         """Make the internal blob time step `t` of the external one.
@@ -145,7 +150,7 @@ class _BoundLink:
         external = self.external._tensor
         if external is None or not external.storage_initialized():
             raise EnforceNotMet(f"The link needs a tensor in the blob {self.link.external!r}.")
-        whole = (external, external.raw_data(), t)
+        whole = (external, _place(external), t)
         if whole != self.whole:
             self._find_part(external, t)
             self.whole = whole
@@ -173,7 +178,7 @@ class _BoundLink:
                 f"{self.link.internal!r}, which is a part of {self.link.external!r} of "
                 f"{self.part.dtype} of sizes {list(self.part.shape)}."
             )
-        if found.data_ptr() != self.place[0]:
+        if found.data_ptr() != self.part.data_ptr():
             self.part.view(-1).copy_(found.reshape(-1))
         self._link(self.part.view(found.shape))  # as large, maybe of other sizes
 
@@ -186,14 +191,11 @@ class _BoundLink:
                 f"which has sizes {list(whole.shape)}."
             )
         self.part = whole.narrow(0, start, window)
-        self.place = (self.part.data_ptr(), ArrayRef(self.part.shape))
+        # (An ArrayRef is compared in a quarter of the time of a torch.Size.)
+        self.place = self.part.data_ptr(), ArrayRef(self.part.shape), as_type(self.part.dtype)
 
     def _is_part(self, tensor: Any) -> bool:
-        return (
-            tensor is not None
-            and tensor.storage_initialized()
-            and (tensor.raw_data(), tensor.sizes()) == self.place
-        )
+        return tensor is not None and tensor.storage_initialized() and _place(tensor) == self.place
 
 
 class StepNet:

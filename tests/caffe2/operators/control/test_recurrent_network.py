@@ -67,8 +67,8 @@ def feed(initial=(N, D)):
     return {name: torch.tensor(value, requires_grad=True) for name, value in values.items()}
 
 
-def expected(blobs):
-    h = blobs["h0"].reshape(-1, D).expand(N, D)
+def expected(blobs, n=N):
+    h = blobs["h0"].reshape(-1, D).expand(n, D)
     found = []
     for x in blobs["x"]:
         h = torch.tanh(h @ blobs["w"].t() + blobs["b"]) * x
@@ -110,6 +110,26 @@ def test_another_number_of_steps_is_run_by_the_same_net():
         workspace.RunNet(net)
         expect = expected({**blobs, "x": blobs["x"][:steps]}).detach()
         np.testing.assert_allclose(workspace.FetchBlob("all"), expect, atol=1e-5)
+
+
+def test_batches_of_other_sizes_are_run_by_the_same_net():
+    blobs = feed()
+    net = core.Net("recurrent")
+    net.Proto().op.extend([recurrent(outputs_with_grads=[0])])
+    ones = net.ConstantFill("all", "ones", value=1.0)
+    gradients = net.AddGradientOperators({"all": ones})
+    workspace.CreateNet(net)
+    for n in (N, N, 1, 2, N, 1):  # smaller ones use the memory of larger ones
+        x, h = blobs["x"][:, :n].detach().numpy(), blobs["h0"][:n].detach().numpy()
+        given = {**blobs, "x": torch.tensor(x, requires_grad=True), "h0": torch.tensor(h)}
+        workspace.FeedBlob("x", x)
+        workspace.FeedBlob("h0", h)
+        workspace.RunNet(net)
+        states = expected(given, n)
+        np.testing.assert_allclose(workspace.FetchBlob("all"), states.detach(), atol=1e-5)
+        states.sum().backward()
+        found = workspace.FetchBlob(str(gradients["x"]))
+        np.testing.assert_allclose(found, given["x"].grad, atol=1e-4)
 
 
 def test_a_step_may_give_other_sizes_to_its_linked_blobs():
