@@ -344,16 +344,22 @@ cpdef int run_one(OperatorCore operator) except -1:
 
 def run_all(list operators not None, list position not None: list[int]) -> None:
     """Run operators in order; if one fails, set ``position[0]`` to its index."""
-    cdef Py_ssize_t i = 0
-    if not is_neutral():
+    if is_neutral():
+        _run_each(operators, position)
+    else:
         with neutral():
-            return run_all(operators, position)
+            _run_each(operators, position)
+
+
+cdef int _run_each(list operators, list position) except -1:
+    cdef Py_ssize_t i = 0
     try:
         for i in range(len(operators)):
             run_one(<OperatorCore>operators[i])
     except BaseException:
         position[0] = i
         raise
+    return 0
 
 
 cdef Tensor _plain(OperatorCore operator, BlobCore blob):
