@@ -21,7 +21,7 @@ from bridge.conform.pairs import check_pairs
 
 PAGE = Path(__file__).parents[1] / "docs" / "peers.md"
 MARKS = ("hard", "rules", "pairs")
-LONGEST = 120  # characters of the reason why a pair has no exchange
+LONGEST = 120  # characters of the reason why a pair has no exchange, or a wrong one
 
 # What to pass on, the library it is of, and its values; None: the only right answer is an error.
 HARD = {
@@ -149,7 +149,7 @@ def rules_table(reports: list[Report]) -> str:
 
 
 def pairs_table(names: list[str]) -> str:
-    """Return the table of every producer with every consumer, and why a pair has no exchange."""
+    """Return the table of every producer with every consumer, and the reasons."""
     found = {(one["producer"], one["consumer"]): one for one in check_pairs(names)}
     reasons: dict[str, int] = {}
 
@@ -157,10 +157,9 @@ def pairs_table(names: list[str]) -> str:
         one = found[producer, consumer]
         if one["outcome"] == "ok":
             return str(one["seen"])
-        if one["outcome"] != "n/a":
-            return f"**{one['outcome']}**: {one['seen']}"
+        shown = "none" if one["outcome"] == "n/a" else f"**{one['outcome']}**"
         reason = str(one["seen"]).replace("|", "\\|")[:LONGEST]
-        return f"none ({reasons.setdefault(reason, len(reasons) + 1)})"
+        return f"{shown} ({reasons.setdefault(reason, len(reasons) + 1)})"
 
     rows = [["from \\ to", *names]]
     rows += [[producer, *(cell(producer, consumer) for consumer in names)] for producer in names]
