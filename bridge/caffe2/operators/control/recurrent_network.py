@@ -21,8 +21,10 @@ from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.control.step_net import (
     ScratchWorkspaces,
     StepNet,
+    is_part,
     links_of,
     net_of,
+    place_of,
     room,
 )
 
@@ -143,13 +145,7 @@ class RecurrentNetwork(TorchOperator):
         )
         part = states[start:]
         blob = find_or_create(self._workspace, dst)
-        tensor = blob._tensor
-        if (
-            tensor is None
-            or not tensor.storage_initialized()
-            or tensor.raw_data() != part.data_ptr()
-            or list(tensor.sizes()) != list(part.shape)
-        ):
+        if not is_part(blob._tensor, place_of(part)):
             blob.feed(part)
 
 

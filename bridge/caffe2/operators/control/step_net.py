@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from bridge.caffe2.blobs.blob import Blob
     from bridge.caffe2.execution.operator import Operator
 
+    Place = tuple[int, ArrayRef, TypeMeta]  # the address of a tensor, its sizes and its type
+
     class Link(NamedTuple):
         """The names of both blobs of a link, and which part of the external one it is."""
 
@@ -120,9 +122,20 @@ def room(blob: Blob, sizes: Sequence[int], like: Tensor) -> Tensor:
 _NUMBER = torch.empty(1, dtype=torch.int32, device="cpu")  # of a step: its type and sizes
 
 
-def _place(tensor: Any) -> tuple[int, ArrayRef, TypeMeta]:
+def _place(tensor: Any) -> Place:
     """Return where a tensor is, and its sizes and type; a tensor that is resized may stay there."""
     return tensor.raw_data(), tensor.sizes(), tensor.dtype()
+
+
+def place_of(part: Tensor) -> Place:
+    """Return the same of a torch tensor."""
+    # (An ArrayRef is compared in a quarter of the time of a torch.Size.)
+    return part.data_ptr(), ArrayRef(part.shape), as_type(part.dtype)
+
+
+def is_part(tensor: Any, place: Place | None) -> bool:
+    """Return whether a blob's tensor, or None, is at `place`, of its sizes and type."""
+    return tensor is not None and tensor.storage_initialized() and _place(tensor) == place
 
 
 class _BoundLink:
@@ -140,7 +153,7 @@ class _BoundLink:
         self.whole: tuple[Any, Any, int] | None = None
         self.part: Any = None
         self.tensor: Any = None
-        self.place: tuple[int, ArrayRef, TypeMeta] | None = None  # of the part
+        self.place: Place | None = None  # of the part
 
     def apply(self, t: int) -> None:
         """Make the internal blob time step `t` of the external one.
@@ -154,9 +167,9 @@ class _BoundLink:
         if whole != self.whole:
             self._find_part(external, t)
             self.whole = whole
-        if self._is_part(self.internal._tensor):
+        if is_part(self.internal._tensor, self.place):
             return
-        if self._is_part(self.tensor):
+        if is_part(self.tensor, self.place):
             self.internal._set_tensor(self.tensor, False)
         else:
             self._link(self.part)
@@ -168,7 +181,7 @@ class _BoundLink:
     def keep(self) -> None:
         """Copy the output of an operator into the internal blob, if it is in memory of its own."""
         tensor = self.internal._tensor
-        if self._is_part(tensor):
+        if is_part(tensor, self.place):
             return
         assert tensor is not None
         found = operand(tensor)
@@ -191,11 +204,7 @@ class _BoundLink:
                 f"which has sizes {list(whole.shape)}."
             )
         self.part = whole.narrow(0, start, window)
-        # (An ArrayRef is compared in a quarter of the time of a torch.Size.)
-        self.place = self.part.data_ptr(), ArrayRef(self.part.shape), as_type(self.part.dtype)
-
-    def _is_part(self, tensor: Any) -> bool:
-        return tensor is not None and tensor.storage_initialized() and _place(tensor) == self.place
+        self.place = place_of(self.part)
 
 
 class StepNet:

@@ -132,6 +132,24 @@ def test_batches_of_other_sizes_are_run_by_the_same_net():
         np.testing.assert_allclose(found, given["x"].grad, atol=1e-4)
 
 
+def test_sequences_of_another_type_are_run_by_the_same_net():
+    net = core.Net("recurrent")
+    step = net_of("step", ("Add", ["h_prev", "x_t"], ["h"]))
+    net.Proto().op.extend([recurrent(step_net=step)])
+    feed()
+    workspace.CreateNet(net)
+    for dtype in (np.float32, np.int32, np.float32):  # of one size, in the same memory
+        x = np.arange(STEPS * N * D).reshape(STEPS, N, D).astype(dtype)
+        workspace.FeedBlob("x", x)
+        workspace.FeedBlob("h0", x[0])
+        workspace.RunNet(net)
+        expect = x[0] + np.cumsum(x, 0)
+        for name, value in (("all", expect), ("last", expect[-1:])):
+            found = workspace.FetchBlob(name)
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found, value)
+
+
 def test_a_step_may_give_other_sizes_to_its_linked_blobs():
     feed()
     step = net_of(
