@@ -6,7 +6,8 @@ are returned the outputs. From this come the schema, the values of the arguments
 defaults, and the types that the inputs may have.
 
 Note "Parameters that the engine fills"
-A keyword-only parameter annotated with one of these names is not an argument of the operator:
+A keyword-only parameter annotated with one of these names, of `function_operator`, is not an
+argument of the operator:
 
 | annotation | value |
 |---|---|
@@ -47,13 +48,6 @@ if TYPE_CHECKING:
 
     # The types that an input may have: one of these, any (None), or as another input (str).
     InputTypes = Sequence[TypeMeta] | str | None
-
-    # Annotations of parameters that the engine fills; see the Note.
-    Out = Any
-    OutputCount = int
-    InPlace = dict[int, int]
-    RandomGenerator = Any
-    TargetDevice = Any
 
 _FILLED = ("Out", "OutputCount", "InPlace", "RandomGenerator", "TargetDevice")
 _SINGLE = {"int": int, "float": float, "bool": bool, "str": str, "bytes": bytes}

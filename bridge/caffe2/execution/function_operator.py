@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from bridge import c10
 from bridge.caffe2.blobs.string_arrays import Strings
@@ -13,11 +14,14 @@ from bridge.caffe2.execution.function_core import FunctionCore
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import register_operator
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-    Function = TypeVar("Function", bound=Callable[..., Any])
+# Annotations of parameters that the engine fills; see the Note of `declaration`.
+Out = Any
+OutputCount = int
+InPlace = dict[int, int]
+RandomGenerator = Any
+TargetDevice = Any
 
 
 def operator(

@@ -39,7 +39,7 @@ Add an operator, for example `Double`:
        import torch
        from torch import Tensor
 
-       from bridge.caffe2.execution.function_operator import operator
+       from bridge.caffe2.execution.function_operator import Out, operator
 
        @operator("Double", inplace="0>0", gradient="Double g0 > 0")
        def double(x: Tensor, *, out: Out = None) -> Tensor:

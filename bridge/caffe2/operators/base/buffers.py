@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
+from bridge.caffe2.execution.function_operator import Out
 
 
 def first_buffer(out: Out) -> Tensor | None:

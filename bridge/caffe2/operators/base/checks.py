@@ -3,19 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ctypes import c_float
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
 
 # Element types that operators accept, as in Caffe2's TensorTypes<...>.
 FLOAT = (c10.float32,)

@@ -12,15 +12,12 @@ see torch functions.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, dtype
 
 from bridge.exchange.torch_settings import is_observed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # Elements up to which `takes_few` has a kernel: relu takes 0.7 microseconds for as many, by torch
 # 1.6; for 131,072 it takes 14, by torch's wider vectors 13.

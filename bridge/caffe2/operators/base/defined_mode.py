@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.declaration import Arguments
 
 
 class DefinedMode:

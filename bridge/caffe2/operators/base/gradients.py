@@ -10,9 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
+from bridge.caffe2.execution.function_operator import Out
 
 
 def gradient_alone(x: Tensor) -> Tensor:

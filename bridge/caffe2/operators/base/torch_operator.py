@@ -13,6 +13,9 @@ a view of an input, since outputs own their memory.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from typing import Any
+
 import torch
 
 from bridge import c10
@@ -21,11 +24,6 @@ from bridge.caffe2.blobs.torch_io import adopt, operand
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.operators.base.checks import INTS
 from bridge.caffe2.tensor.tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-    from typing import Any
 
 
 class TorchOperator(Operator):

@@ -10,22 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.function_operator import Function, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    from bridge.caffe2.execution.declaration import Arguments
-
-    Function = TypeVar("Function", bound=Callable[..., Any])
 
 NOTSET, VALID, SAME, CAFFE_LEGACY_POOLING = range(4)  # caffe2/proto/caffe2_legacy.proto
 

@@ -3,19 +3,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.operators.base.checks import require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from numpy.typing import NDArray
-
-    from bridge.caffe2.execution.declaration import Arguments
 
 LARGEST_GROWTH = float(np.log(np.float32(1000 / 16)))  # of the logarithm of a side
 

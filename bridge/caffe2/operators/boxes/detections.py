@@ -4,20 +4,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bridge import c10
+from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.boxes import rotated_boxes as rotated
 from bridge.caffe2.operators.boxes.box_kernels import best_of_classes, gather
 from bridge.caffe2.operators.boxes.box_rules import BoxRules, array_of, by_score, tensor_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from bridge.caffe2.execution.declaration import Arguments
 
 
 class NMSRules:

@@ -4,21 +4,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.function_operator import OutputCount, operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.boxes.box_rules import array_of, by_score, tensor_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from bridge.caffe2.execution.declaration import Arguments, OutputCount
 
 
 class Collected:

@@ -6,7 +6,10 @@ Upright boxes are the matter of our own kernels, rotated ones of NumPy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
@@ -20,12 +23,6 @@ from bridge.caffe2.operators.boxes.box_rules import (
     tensor_of,
 )
 from bridge.caffe2.operators.boxes.proposal_kernels import propose, transform_boxes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 
 @operator("GenerateProposalsCPP", gradient="undefined", effects=("values",))

@@ -12,15 +12,12 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
 from bridge.caffe2.operators.boxes.roi_rules import regions_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Arguments
-
-    Bin = tuple[tuple[int, int, int], int, slice, slice]
+Bin = tuple[tuple[int, int, int], int, slice, slice]
 
 
 class PositionSensitive:

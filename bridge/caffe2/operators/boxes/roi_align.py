@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.channels import channels_first
 from bridge.caffe2.operators.base.checks import has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
@@ -23,13 +23,8 @@ from bridge.caffe2.operators.boxes import roi_align_kernels
 from bridge.caffe2.operators.boxes.roi_align_products import aligned_by_products
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of, require_pixels
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
-
 # The first corner, the size and the rotation of each region, as (y, x).
-if TYPE_CHECKING:
-    Geometry = tuple[Tensor, Tensor, Tensor | None]
+Geometry = tuple[Tensor, Tensor, Tensor | None]
 
 
 def _samples(rules: RoIRules, number: Tensor, geometry: Geometry, height: int, width: int) -> Bags:

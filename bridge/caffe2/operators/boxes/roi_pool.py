@@ -6,13 +6,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import OutputCount, operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import OutputCount
 
 
 @operator("RoIPool", outputs="1-2", gradient="RoIPoolGradient i0 i1 o1 g0 > 0", effects=("values",))

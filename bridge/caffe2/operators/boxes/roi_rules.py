@@ -6,11 +6,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.operators.base.checks import image_order, require, require_range
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Arguments
 
 
 class RoIRules:

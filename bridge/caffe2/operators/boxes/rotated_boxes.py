@@ -10,19 +10,15 @@ Follows caffe2/operators/generate_proposals_op_util_boxes.h and _nms.h, PyTorch 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridge.caffe2.operators.boxes.box_rules import LARGEST_GROWTH
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    Boxes = NDArray[np.float32]
-    Points = NDArray[np.float64]
+Boxes = NDArray[np.float32]
+Points = NDArray[np.float64]
 
 _PARALLEL = 1e-14  # sides are parallel if their cross product is at most this
 

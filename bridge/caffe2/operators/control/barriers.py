@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class _Nothing(TorchOperator):

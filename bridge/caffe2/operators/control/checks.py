@@ -10,14 +10,10 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import FLOATS, INTS, has_values, require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
 
 
 @operator(

@@ -8,6 +8,7 @@ the old file whole, and a Load that fails leaves all blobs as they were.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
@@ -24,10 +25,6 @@ from bridge.caffe2.files.blob_files import (
 from bridge.caffe2.files.databases import check_type, open_reader
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.datasets.db_readers import FileReader
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _DEVICES = ("cpu", "cuda")
 

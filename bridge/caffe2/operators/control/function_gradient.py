@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.registry import class_for, register_operator
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["FunctionGradient"]
 

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.gradients.control_flow import if_gradient, while_gradient
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Control(TorchOperator):

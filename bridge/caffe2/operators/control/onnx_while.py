@@ -6,6 +6,8 @@ Follows caffe2/operators/onnx_while_op.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -18,11 +20,6 @@ from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.control.scopes import Scope, WorkspaceStack
 from bridge.caffe2.operators.control.step_net import net_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 
 _CONDITIONS = (c10.int32, c10.bool, c10.int64)
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 
 def output_file(op: TorchOperator, suffix: str) -> str | None:

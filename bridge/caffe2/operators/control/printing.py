@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import NUMBERS_AND_BOOL, require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.control.output_file import output_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # The names of the types in C++.
 _NAMES = {

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bridge import c10
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.blobs.blob import Blob
@@ -12,10 +14,6 @@ from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.tensor.tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _python_gradient(maker: GradientMaker) -> None:

@@ -7,13 +7,15 @@ the other, also with `enable_rnn_executor`, which changes no results.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.blobs.torch_io import operand
-from bridge.caffe2.execution.blob_table import find_blob, find_or_create
+from bridge.caffe2.execution.blob_table import BlobTable, find_blob, find_or_create
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import require
@@ -28,13 +30,7 @@ from bridge.caffe2.operators.control.step_net import (
     room,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge.caffe2.execution.blob_table import BlobTable
-
-    Rows = Tensor | tuple[Tensor, ...]
+Rows = Tensor | tuple[Tensor, ...]
 
 
 def _recurrent_network_gradient(maker: GradientMaker) -> None:

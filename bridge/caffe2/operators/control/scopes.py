@@ -8,6 +8,8 @@ Follows create_scope_op.h and do_op.h in caffe2/operators, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from typing import Any
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
@@ -19,10 +21,6 @@ from bridge.caffe2.gradients.control_flow import do_gradient
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.control.step_net import net_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Scope:

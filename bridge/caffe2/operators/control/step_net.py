@@ -11,6 +11,9 @@ Follows caffe2/operators/rnn/recurrent_network_op.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -18,35 +21,24 @@ from bridge.c10 import ArrayRef, TypeMeta
 from bridge.c10.errors import EnforceNotMet
 from bridge.c10.type_meta import as_type
 from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.blob_table import BlobTable, find_or_create
 from bridge.caffe2.execution.definition import Definition
-from bridge.caffe2.execution.operator import failure
+from bridge.caffe2.execution.operator import Operator, failure
 from bridge.caffe2.execution.operator_core import run_all
 from bridge.caffe2.execution.registry import class_for, create_operator
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any, NamedTuple
+Place = tuple[int, ArrayRef, TypeMeta]  # the address of a tensor, its sizes and its type
 
-    from bridge.caffe2.blobs.blob import Blob
-    from bridge.caffe2.execution.operator import Operator
 
-    Place = tuple[int, ArrayRef, TypeMeta]  # the address of a tensor, its sizes and its type
+class Link(NamedTuple):
+    """The names of both blobs of a link, and which part of the external one it is."""
 
-    class Link(NamedTuple):
-        """The names of both blobs of a link, and which part of the external one it is."""
-
-        internal: str
-        external: str
-        offset: int
-        window: int
-
-else:
-    from collections import namedtuple
-
-    Link = namedtuple("Link", "internal external offset window")
+    internal: str
+    external: str
+    offset: int
+    window: int
 
 
 class ScratchWorkspaces:

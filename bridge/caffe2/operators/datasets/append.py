@@ -6,6 +6,8 @@ Follows caffe2/operators/dataset_ops.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from typing import Any
+
 from bridge.caffe2.blobs.objects import Mutex
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.registry import register_operator
@@ -14,10 +16,6 @@ from bridge.caffe2.operators.datasets.columns import Column, column_of
 from bridge.caffe2.operators.datasets.cursor_operators import OfColumns
 from bridge.caffe2.operators.datasets.dataset import Dataset
 from bridge.caffe2.tensor.tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 GROWTH = 40  # percent of spare rows on reallocation
 

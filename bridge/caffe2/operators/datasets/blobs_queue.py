@@ -8,6 +8,8 @@ before. Follows caffe2/queue/blobs_queue.cc and queue_ops.h, PyTorch 1.8.1.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -20,12 +22,6 @@ from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.datasets.append import append_rows
 from bridge.caffe2.operators.datasets.columns import column_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
 
 # The queues that threads wait for, by the ident of the thread.
 _waiting: dict[int, BlobsQueue] = {}

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import torch
 
 from bridge import c10
@@ -10,13 +13,7 @@ from bridge.c10 import TypeMeta
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from bridge.caffe2.tensor.tensor import Tensor
+from bridge.caffe2.tensor.tensor import Tensor
 
 
 class Column:

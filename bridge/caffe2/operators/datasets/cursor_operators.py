@@ -6,6 +6,8 @@ Follows caffe2/operators/dataset_ops.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from bridge.caffe2.blobs.objects import Fields, TreeCursor
@@ -15,10 +17,6 @@ from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.datasets.columns import Column, column_of, put_column
 from bridge.caffe2.operators.datasets.dataset import Dataset
 from bridge.caffe2.operators.datasets.standard_shuffle import shuffled
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class OfColumns(TorchOperator):

@@ -8,14 +8,11 @@ TreeCursor, caffe2/operators/dataset_ops.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from bridge.caffe2.blobs.objects import Fields
 from bridge.caffe2.operators.base.checks import INT32, require
 from bridge.caffe2.operators.datasets.columns import Column
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bridge.caffe2.blobs.objects import Fields
 
 
 class Dataset:

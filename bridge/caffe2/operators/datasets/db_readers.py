@@ -8,6 +8,7 @@ caffe2/queue/blobs_queue_db.h, PyTorch 1.8.1.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
 import torch
 
@@ -23,10 +24,6 @@ from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.datasets.blobs_queue import BlobsQueue
 from bridge.caffe2.operators.datasets.columns import Column, column_of, put_column
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class DBReader:

@@ -6,6 +6,8 @@ Follows caffe2/operators/last_n_window_collector.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from typing import Any
+
 from bridge import c10
 from bridge.caffe2.blobs.objects import Mutex
 from bridge.caffe2.blobs.torch_io import operand
@@ -15,10 +17,6 @@ from bridge.caffe2.operators.datasets.append import GROWTH, write_rows
 from bridge.caffe2.operators.datasets.columns import Column, column_of
 from bridge.caffe2.operators.datasets.cursor_operators import OfColumns
 from bridge.caffe2.tensor.tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def blank_rows(like: Column, count: int) -> Column:

@@ -6,6 +6,8 @@ Follows caffe2/operators/reservoir_sampling.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from bridge import c10
@@ -14,10 +16,6 @@ from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @register_operator(

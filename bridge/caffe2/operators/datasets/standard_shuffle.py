@@ -8,12 +8,10 @@ fits.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import TypeVar
+from collections.abc import Iterable
+from typing import TypeVar
 
-    Item = TypeVar("Item")
+Item = TypeVar("Item")
 
 _MODULUS = 2**31 - 1
 _RANGE = _MODULUS - 2  # the engine returns 1 to _MODULUS - 1

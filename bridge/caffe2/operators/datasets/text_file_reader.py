@@ -7,6 +7,8 @@ Follows caffe2/operators/text_file_reader.cc, PyTorch 1.8.1.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 
@@ -17,11 +19,6 @@ from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
 
 _TYPES = (int(DataType.FLOAT), int(DataType.STRING))
 

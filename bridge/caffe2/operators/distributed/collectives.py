@@ -7,6 +7,8 @@ Follows caffe2/contrib/gloo, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -19,11 +21,6 @@ from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.distributed.common_worlds import DEVICES, CommonWorld
 from bridge.caffe2.operators.distributed.store_handlers import timeout_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from datetime import timedelta
-    from typing import Any
 
 # The types that gloo and NCCL can add.
 _ADDED = (

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import torch
 
@@ -23,10 +24,6 @@ from bridge.caffe2.operators.distributed.store_handlers import (
     require_distributed,
     timeout_of,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 DEVICES = ("cpu", "cuda")
 _distributed: Any = torch.distributed  # which does not export its stores to type checkers

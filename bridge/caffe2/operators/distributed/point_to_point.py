@@ -6,6 +6,9 @@ Follows caffe2/operators/communicator_op.cc, PyTorch 1.8.1, which has their sche
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
 import torch
 
 from bridge import c10
@@ -15,11 +18,6 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.distributed.collectives import CollectiveOperator, as_bytes
 from bridge.caffe2.operators.distributed.common_worlds import DEVICES, CommonWorld
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from datetime import timedelta
-    from typing import Any
 
 # A message before the elements: type number, number of dimensions, sizes.
 _MOST_DIMENSIONS = 32

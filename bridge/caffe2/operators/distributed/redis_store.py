@@ -8,7 +8,9 @@ programs on that server do not matter, since each key begins with the prefix.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.operators.distributed.store_handlers import (
@@ -16,11 +18,6 @@ from bridge.caffe2.operators.distributed.store_handlers import (
     StoreHandler,
     require_distributed,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 _POLL_S = 0.01
 

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from typing import Any
 from urllib.parse import quote
 
 import torch
 
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 DEFAULT_TIMEOUT = timedelta(seconds=30)
 """How long an operator waits for the other processes, unless its arguments say so; as in Caffe2."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import FLOATS, require, shaped_like
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
@@ -19,10 +19,6 @@ from bridge.caffe2.operators.elementwise.activations import (
     SELU_ALPHA,
     SELU_SCALE,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
 
 
 @operator("ReluGradient", inplace="1>0")

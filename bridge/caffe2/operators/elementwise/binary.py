@@ -8,13 +8,14 @@ set. Follows caffe2/operators/elementwise_ops.h and elementwise_ops_utils.cc, Py
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import InPlace, Out, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import (
@@ -28,12 +29,6 @@ from bridge.caffe2.operators.base.checks import (
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
 from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge.caffe2.execution.declaration import InPlace, Out
 
 _DISCRETE = (c10.int32, c10.int64, c10.bool)
 

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import (
     NUMBERS,
     broadcast_sizes,
@@ -20,10 +20,6 @@ from bridge.caffe2.operators.base.checks import (
     require,
 )
 from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
 
 
 def _wide(

@@ -11,11 +11,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.operators.base.checks import require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Arguments
 
 
 def axis_of(axis: int, axis_str: str, order: str) -> int:

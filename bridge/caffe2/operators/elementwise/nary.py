@@ -7,16 +7,12 @@ import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceTypeError
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import InPlace, Out, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.elementwise import small_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import InPlace, Out
 
 
 def _enforce_alike(xs: tuple[Tensor, ...]) -> None:

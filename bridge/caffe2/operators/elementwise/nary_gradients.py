@@ -6,12 +6,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import OutputCount, operator
 from bridge.caffe2.operators.base.checks import FLOATS, require, shaped_like
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import OutputCount
 
 
 def _chosen(y: Tensor, dy: Tensor, xs: tuple[Tensor, ...], outputs: int) -> tuple[Tensor, ...]:

@@ -8,12 +8,8 @@ import math
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import FLOATS, axis_from_front, image_order, require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
 
 
 def _slopes(w: Tensor, x: Tensor, order: str) -> Tensor:

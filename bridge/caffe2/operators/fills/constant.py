@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -12,15 +14,10 @@ from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.blobs.string_arrays import as_bytes
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.function_operator import Out, TargetDevice, operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes, room
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge.caffe2.execution.declaration import Arguments, Out, TargetDevice
 
 _ZEROS: dict[str, Any] = {"float32": 0.0, "float64": 0.0, "bool": False, "string": ""}
 

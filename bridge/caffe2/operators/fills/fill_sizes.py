@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.operators.base.checks import require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge.caffe2.execution.declaration import Arguments
 
 # The common parts of the declarations of fills. Input 0 says the sizes, whatever its elements.
 FILL: dict[str, Any] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,16 +16,10 @@ from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.blobs.string_arrays import as_bytes
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.function_operator import TargetDevice, operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge.caffe2.execution.declaration import Arguments, TargetDevice
-
 
 # The types that GivenTensorFill supports.
 _GIVEN = (c10.float32, c10.float64, c10.bool, c10.int16, c10.int32, c10.int64, c10.string)

@@ -8,6 +8,7 @@ default generator, which ``torch.manual_seed`` seeds.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,15 +16,10 @@ from torch import Tensor
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.data_types import type_of_argument
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.function_operator import Out, RandomGenerator, TargetDevice, operator
 from bridge.caffe2.operators.base.checks import INTS, require
 from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes, room
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge.caffe2.execution.declaration import Arguments, Out, RandomGenerator, TargetDevice
 
 
 class Limits:

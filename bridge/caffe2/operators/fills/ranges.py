@@ -8,16 +8,12 @@ import math
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, TargetDevice, operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, require
 from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import positions_in_segments, segment_ids
 from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes
 from bridge.caffe2.operators.segments import length_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out, TargetDevice
 
 
 @operator("RangeFill", **FILL)

@@ -7,13 +7,10 @@ import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.function_operator import OutputCount, RandomGenerator, operator
 from bridge.caffe2.operators.base.checks import has_values, require
 from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Arguments, OutputCount, RandomGenerator
 
 
 @operator("WeightedSample", outputs="1-2", gradient="undefined", effects=("random",))

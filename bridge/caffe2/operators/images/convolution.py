@@ -9,7 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
@@ -21,10 +22,6 @@ from bridge.caffe2.operators.base.windows import (
     wanted_gradients,
 )
 from bridge.caffe2.operators.images import convolution_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Arguments, Out, OutputCount
 
 # Products up to which a kernel computes a convolution: 22 microseconds for as many, by torch 24;
 # for twice as many 60 and 34. The user is a net on small images, as of `binary._MOST_BY_CHANNEL`.

@@ -9,16 +9,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import OutputCount, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.windows import Window
 from bridge.caffe2.operators.images.convolution import ConvolutionWindows
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import OutputCount
-    from bridge.caffe2.operators.base.windows import Window
 
 
 def _deformable_gradient(maker: GradientMaker) -> None:

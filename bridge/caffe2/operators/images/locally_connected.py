@@ -8,6 +8,7 @@ import math
 import torch
 from torch import Tensor
 
+from bridge.caffe2.execution.function_operator import OutputCount
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
 from bridge.caffe2.operators.base.windows import (
@@ -19,10 +20,6 @@ from bridge.caffe2.operators.base.windows import (
     wanted_gradients,
     windows_of,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import OutputCount
 
 
 def _operands(

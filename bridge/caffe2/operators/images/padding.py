@@ -7,14 +7,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
 from bridge.caffe2.operators.base.windows import NOTSET, Windows
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Arguments
 
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate"}
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import LARGEST, image_order, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
@@ -22,13 +24,7 @@ from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.windows import Window, Windows, added_up, by_rank, windows_of
 from bridge.caffe2.operators.images import pool_kernels
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge.caffe2.execution.declaration import Arguments, Out
-
-    _Dimension = tuple[int, int, int, int, int]
+_Dimension = tuple[int, int, int, int, int]
 
 # (torch 2.7; before it nothing tells an export from a compilation)
 _is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)

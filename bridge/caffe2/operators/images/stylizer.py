@@ -10,12 +10,8 @@ import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import RandomGenerator, operator
 from bridge.caffe2.operators.base.checks import FLOAT, require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import RandomGenerator
 
 
 @operator(

@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.buffers import first_buffer
@@ -21,10 +21,6 @@ from bridge.caffe2.operators.base.checks import image_order, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.defined_mode import DefinedMode
 from bridge.caffe2.operators.layers import channel_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out, OutputCount
 
 
 def _vector(values: Tensor, x: Tensor, name: str) -> Tensor:

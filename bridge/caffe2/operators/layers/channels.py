@@ -6,15 +6,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import InPlace, Out, operator
 from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.channels import along_channels, channel_sums
 from bridge.caffe2.operators.base.checks import axis_from_front, image_order, require
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import InPlace, Out
 
 
 def _shuffled(x: Tensor, order: str, group: int, backwards: bool, out: Out) -> Tensor:

@@ -6,16 +6,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, OutputCount, RandomGenerator, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.buffers import first_buffer
 from bridge.caffe2.operators.base.checks import BOOL, FLOAT, require
 from bridge.caffe2.operators.base.defined_mode import DefinedMode
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out, OutputCount, RandomGenerator
 
 
 def _dropout_gradient(maker: GradientMaker) -> None:

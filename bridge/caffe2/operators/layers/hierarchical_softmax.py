@@ -6,6 +6,8 @@ Follows caffe2/operators/h_softmax_op.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -17,11 +19,6 @@ from bridge.caffe2.operators.layers.hierarchies import (
     tree_bytes,
     tree_of,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 
 _LEAST = 1e-20
 

@@ -6,12 +6,10 @@ They are few and small; reading and writing them takes less than classes of prot
 
 from __future__ import annotations
 
-from bridge.c10.errors import EnforceNotMet
+from collections.abc import Iterator
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+from bridge.c10.errors import EnforceNotMet
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

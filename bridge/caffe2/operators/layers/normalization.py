@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.channels import (
     channels_first,
@@ -18,10 +18,6 @@ from bridge.caffe2.operators.base.channels import (
 )
 from bridge.caffe2.operators.base.checks import FLOATS, axis_from_front, image_order, require
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
 
 
 @operator(

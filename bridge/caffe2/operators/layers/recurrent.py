@@ -8,20 +8,16 @@ lengths are an input with the argument `sequence_lengths` (True); without, it is
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.layers import recurrent_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge.caffe2.execution.declaration import Out
 
 
 def _split(

@@ -6,15 +6,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import axis_from_front, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.layers import softmax_kernels
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
 
 SHORT = 16  # elements of a row; torch's kernel is slow for fewer
 

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.operators.base.checks import (
     FLOAT,
     INT32,
@@ -19,12 +21,6 @@ from bridge.caffe2.operators.base.checks import (
     require_range,
 )
 from bridge.caffe2.operators.base.rows_and_segments import along_rows
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge.caffe2.execution.declaration import Arguments, Out, OutputCount
 
 _ANY_PLACE = ",".join(f"{i}>{o}" for i in range(6) for o in range(4))
 

@@ -3,21 +3,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, TargetDevice, operator
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge.caffe2.execution.declaration import Out, TargetDevice
 
 
 def _copied(x: Tensor, out: Out) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import (
     INTS,
     NUMBERS,
@@ -21,10 +21,6 @@ from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.movement import row_kernels
 from bridge.caffe2.operators.movement.slice_gather import slice_bounds
 from bridge.caffe2.operators.movement.tile_expand import tiling
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
 
 
 @operator("SliceGradient", inputs="0-*", outputs="0-*", types=None)

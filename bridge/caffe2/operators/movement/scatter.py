@@ -12,15 +12,11 @@ import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import INT64, INTS, axis_from_front, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import row_indices
 from bridge.caffe2.operators.movement import row_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
 
 
 @operator(

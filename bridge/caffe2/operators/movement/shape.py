@@ -4,20 +4,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import INTS, require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bridge.caffe2.execution.declaration import Out
 
 
 def _resized(x: Tensor, sizes: Sequence[int], out: Out) -> Tensor:

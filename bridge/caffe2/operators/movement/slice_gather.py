@@ -9,17 +9,13 @@ import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import INTS, axis_from_front, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.movement import row_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
 
 # Elements up to which a kernel gathers rows: 250 microseconds for as many, by torch 340 on one
 # thread; for twice as many 1,100 and 1,150, which torch shares among several threads.

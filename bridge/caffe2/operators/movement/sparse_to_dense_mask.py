@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, require
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @register_operator(

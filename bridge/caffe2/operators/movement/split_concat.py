@@ -9,17 +9,13 @@ import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import INT32, axis_from_front, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
 from bridge.caffe2.operators.movement import row_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out, OutputCount
 
 _FEW_ROWS = 64  # of which each is a copy; for more, torch's loops win
 

@@ -7,6 +7,7 @@ Follows caffe2/operators/stats_ops.cc, PyTorch 1.8.1.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import torch
 
@@ -15,10 +16,6 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import INT64, require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.objects.stat_registry import StatRegistry, Timer, registered_stats
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @register_operator("StatRegistryCreate", inputs="0", outputs="1")

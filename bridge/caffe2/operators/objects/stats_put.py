@@ -7,6 +7,7 @@ Follows caffe2/operators/stats_put_ops.h, PyTorch 1.8.1.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
@@ -19,10 +20,6 @@ from bridge.caffe2.operators.objects.stat_registry import (
     Stat,
     StdDevStat,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _FLOATING = (c10.float32, c10.float16, c10.float64)
 _PUT_TYPES = (*_FLOATING, c10.uint8, c10.int8, c10.uint16, c10.int16, c10.int32, c10.int64)

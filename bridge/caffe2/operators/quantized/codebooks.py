@@ -9,13 +9,9 @@ import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.rows_and_segments import row_indices
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out, OutputCount
 
 CODES = (c10.uint8, c10.uint16, c10.int32)
 

@@ -11,6 +11,8 @@ Follows caffe2/quantization/server, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -21,6 +23,7 @@ from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.definitions.operator_types import classes_of
 from bridge.caffe2.definitions.schemas import Schema, declare_schema
 from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require, single
 from bridge.caffe2.operators.quantized.dnnlowp_arithmetic import (
@@ -34,12 +37,6 @@ from bridge.caffe2.operators.quantized.dnnlowp_arithmetic import (
     tangent_scale,
 )
 from bridge.caffe2.operators.quantized.int8_operator import Int8Operator, Quantized
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge.caffe2.execution.definition import Definition
 
 # The inputs that are quantized if they are not yet, by type: activations, and weights.
 _INPUTS: dict[str, tuple[tuple[int, ...], int | None]] = {

@@ -6,22 +6,18 @@ Follows caffe2/quantization/server/fully_connected_fake_lowp_op.h, PyTorch 1.8.1
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.definitions.operator_types import classes_of
+from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from bridge.caffe2.execution.definition import Definition
 
 
 def _half(x: Tensor) -> Tensor:

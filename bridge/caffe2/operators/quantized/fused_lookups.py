@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import OutputCount, operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, require
 from bridge.caffe2.operators.base.rows_and_segments import (
     check_lengths,
@@ -26,10 +26,6 @@ from bridge.caffe2.operators.base.rows_and_segments import (
 )
 from bridge.caffe2.operators.quantized.nbit_quantized import unpacked
 from bridge.caffe2.operators.quantized.rowwise_quantized import dequantized
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import OutputCount
 
 # Caffe2 has lengths of int32; NumPy 2 makes int64 of them where NumPy 1 did not.
 LOOK_UP = {"table": (c10.uint8,), "indices": INTS, "lengths": INTS, "mapping": INT32}

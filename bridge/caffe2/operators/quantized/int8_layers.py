@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bridge import c10
+from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import image_order, require, single
 from bridge.caffe2.operators.base.windows import Window, Windows
@@ -28,12 +30,6 @@ from bridge.caffe2.operators.quantized.int8_operator import (
     rescaled,
     wrapped,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge.caffe2.execution.definition import Definition
 
 
 def _channels_first(x: Tensor) -> Tensor:

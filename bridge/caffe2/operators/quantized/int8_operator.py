@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,21 +24,13 @@ from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.quantized import int8_kernels
 from bridge.caffe2.tensor.tensor import Tensor as BlobTensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NamedTuple
 
-    class Quantized(NamedTuple):
-        """Bytes, or int32 of biases, with scale and zero point."""
+class Quantized(NamedTuple):
+    """Bytes, or int32 of biases, with scale and zero point."""
 
-        bytes: Tensor
-        scale: float
-        zero_point: int
-
-else:
-    from collections import namedtuple
-
-    Quantized = namedtuple("Quantized", ["bytes", "scale", "zero_point"])
+    bytes: Tensor
+    scale: float
+    zero_point: int
 
 
 class Int8Operator(TorchOperator):

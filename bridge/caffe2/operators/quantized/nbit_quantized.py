@@ -9,6 +9,8 @@ fused_rowwise_nbit_conversion_ops.h, PyTorch 1.8.1.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,11 +18,6 @@ from torch import Tensor
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 _BINS = 200  # number of steps per range in the greedy search
 _RATIO = 0.16  # part of the range by which it may shrink

@@ -13,12 +13,8 @@ import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import RandomGenerator, operator
 from bridge.caffe2.operators.base.checks import require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import RandomGenerator
 
 _HEAD = 10  # bytes before the numbers
 _BITS = (1, 2, 4, 8)

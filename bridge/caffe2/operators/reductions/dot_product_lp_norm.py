@@ -8,13 +8,9 @@ import math
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
 
 
 def _rows(x: Tensor, y: Tensor, replicate: bool) -> tuple[Tensor, Tensor]:

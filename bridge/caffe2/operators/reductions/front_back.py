@@ -11,16 +11,11 @@ import math
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
 from bridge.caffe2.operators.base.gradients import extreme_over
 from bridge.caffe2.operators.movement import row_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
-
 
 _FLOAT_TYPES = {"lengths": INT32}
 _TYPES = {"x": NUMBERS, "lengths": INT32}

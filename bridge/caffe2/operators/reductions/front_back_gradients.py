@@ -8,20 +8,15 @@ Follows caffe2/operators/reduce_front_back_sum_mean_ops.h, PyTorch 1.8.1.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
 from bridge.caffe2.operators.movement import row_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bridge.caffe2.execution.declaration import Out
 
 _TYPES = {"dy": NUMBERS, "x": None, "lengths": INT32}
 _MAX_TYPES = {"lengths": INT32}

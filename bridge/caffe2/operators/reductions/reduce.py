@@ -6,13 +6,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import NUMBERS, axis_from_front
 from bridge.caffe2.operators.base.gradients import extreme_over
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
 
 
 def _dims(x: Tensor, axes: list[int] | None) -> list[int]:

@@ -9,15 +9,11 @@ import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceIndexError
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, require
 from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
 from bridge.caffe2.operators.movement import row_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
 
 
 @operator("Bucketize")

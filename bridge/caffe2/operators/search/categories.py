@@ -8,12 +8,8 @@ import math
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import OutputCount, operator
 from bridge.caffe2.operators.base.checks import INT64, require, require_range
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import OutputCount
 
 
 @operator("KeySplit", types=INT64, effects=("values",))

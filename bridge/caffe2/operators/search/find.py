@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.blobs.string_arrays import Strings, as_bytes
+from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, INTS, require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge.caffe2.execution.declaration import Arguments
 
 
 @operator("Unique", types=INTS, gradient="undefined", outputs="1-2", effects=("values",))

@@ -8,10 +8,12 @@ PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import OutputCount, operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids
 from bridge.caffe2.operators.segments.feature_maps import (
@@ -20,12 +22,6 @@ from bridge.caffe2.operators.segments.feature_maps import (
     merged_order,
     require_same_examples,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bridge.caffe2.execution.declaration import OutputCount
 
 
 def _apart(examples: list[Tensor], merged: Tensor, outputs: int) -> list[Tensor]:

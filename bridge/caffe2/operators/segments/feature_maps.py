@@ -13,6 +13,8 @@ and elements do not match; here this is an error.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -21,11 +23,6 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import BOOL, INT32, INT64, NUMBERS_AND_BOOL, require
 from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 VALUES = (*NUMBERS_AND_BOOL, c10.string)
 

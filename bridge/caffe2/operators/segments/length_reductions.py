@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
@@ -24,11 +24,6 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     sum_segments,
 )
 from bridge.caffe2.operators.segments import length_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
-
 
 BY_LENGTHS = {"lengths": INT32}
 # Caffe2 has lengths of int32; NumPy 2 makes int64 of them where NumPy 1 did not.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import OutputCount, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.rows_and_segments import (
@@ -18,10 +18,6 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     positions_in_segments,
     segment_ids,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import OutputCount
 
 SEGMENTS = {"data": (*FLOATS, *INTS, c10.bool), "lengths": INT32, "before": "data", "after": "data"}
 PADDED = {"data": SEGMENTS["data"], "lengths": INT32}

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import (
@@ -22,11 +22,6 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     select_rows,
 )
 from bridge.caffe2.operators.segments import length_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
-
 
 BY_IDS = {"ids": INT32}
 BY_LENGTHS = {"lengths": INT32}

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceIndexError
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
@@ -22,11 +22,6 @@ from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, counts_of, select_rows
 from bridge.caffe2.operators.segments import length_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
-
 
 BY_IDS = {"segment_ids": INT32}
 BY_INDICES = {"indices": INTS, "segment_ids": INT32}

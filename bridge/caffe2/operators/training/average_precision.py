@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @register_operator("APMeter", inputs="2", outputs="1", gradient="undefined")

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import (
     FLOAT,
@@ -23,10 +24,6 @@ from bridge.caffe2.operators.base.checks import (
     require_range,
     shaped_like,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Arguments
 
 _LEAST = 1.1754943508222875e-38  # the least normal float32
 _INT_LEAST = -(2**31)

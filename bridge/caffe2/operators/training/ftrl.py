@@ -3,21 +3,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import require, single
 from bridge.caffe2.operators.base.cpu_kernels import takes_few
 from bridge.caffe2.operators.training import step_kernels
 from bridge.caffe2.operators.training.optimizers import alike, all_of, learning_rate_of, written
 from bridge.caffe2.operators.training.row_rounds import stepped
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge.caffe2.execution.declaration import Arguments, Out
 
 
 class FtrlSettings:

@@ -7,10 +7,13 @@ Follows adagrad_fused.h and rowwise_adagrad_fused.h in caffe2/sgd, PyTorch 1.8.1
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.function_operator import Function, Out, operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, INTS, require
 from bridge.caffe2.operators.base.rows_and_segments import (
     check_rows,
@@ -22,15 +25,6 @@ from bridge.caffe2.operators.training.sparse_optimizers import (
     AdagradRule,
     sparse_adagrad,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeVar
-
-    from bridge.caffe2.execution.declaration import Arguments, Out
-
-    Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class FusedRule(AdagradRule):

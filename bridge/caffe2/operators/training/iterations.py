@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bridge import c10
 from bridge.caffe2.blobs.objects import Mutex
 from bridge.caffe2.blobs.torch_io import operand
@@ -11,11 +13,6 @@ from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.objects.stat_registry import Stat
 from bridge.caffe2.operators.training import step_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 
 _LARGEST = 2**63 - 1
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    GetArgument = Callable[[str, Any], Any]  # the value of an argument, or a default
+GetArgument = Callable[[str, Any], Any]  # the value of an argument, or a default
 
 
 def alter(n: int, get: GetArgument) -> float:

@@ -12,12 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
 
 _HUGE = 100.0  # above it log(sigmoid(x)) is 0
 _LEAST = 1e-5  # the least divisor, in place of an ideal gain

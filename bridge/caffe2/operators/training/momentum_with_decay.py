@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT
 from bridge.caffe2.operators.training.optimizers import alike, learning_rate_of, momentum_step
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _HALF = dict.fromkeys(("grad", "moment", "param"), (c10.float16,)) | {"lr": FLOAT}
 _DECLARED: dict[str, Any] = {

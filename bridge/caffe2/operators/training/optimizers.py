@@ -11,15 +11,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
 from bridge.caffe2.operators.base.cpu_kernels import takes_few
 from bridge.caffe2.operators.training import step_kernels
 from bridge.caffe2.operators.training.row_rounds import stepped
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out, OutputCount
 
 
 def alike(first: Tensor, *others: Tensor) -> tuple[Tensor, ...]:

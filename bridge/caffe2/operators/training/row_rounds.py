@@ -4,21 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from bridge.caffe2.execution.function_operator import Out
 from bridge.caffe2.operators.base.checks import require, require_range
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge.caffe2.execution.declaration import Out
-
-    # Different rows, their positions in the indices, and their gradients.
-    Round = tuple[Tensor, Tensor, Tensor]
+# Different rows, their positions in the indices, and their gradients.
+Round = tuple[Tensor, Tensor, Tensor]
 
 
 def writable(out: Out, o: int, x: Tensor) -> Tensor:

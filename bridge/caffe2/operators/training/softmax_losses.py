@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import (
     FLOAT,
     INT32,
@@ -25,10 +25,6 @@ from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 from bridge.caffe2.operators.layers.row_normalization import SHORT
 from bridge.caffe2.operators.training import loss_kernels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
 
 _LABELS = (c10.int32, c10.float32)
 LEAST_LOG = math.log(1e-20)  # of the softmax, in losses

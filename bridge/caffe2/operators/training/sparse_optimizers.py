@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.function_operator import Function, Out, OutputCount, operator
 from bridge.caffe2.operators.base.checks import (
     FLOAT,
     INT64,
@@ -37,14 +39,6 @@ from bridge.caffe2.operators.training.row_rounds import (
     stepped,
     writable,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    from bridge.caffe2.execution.declaration import Arguments, Out, OutputCount
-
-    Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _on_rows(

@@ -6,13 +6,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
 from bridge.caffe2.operators.training.optimizers import alike, written
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.declaration import Out
 
 _FLOATS = (
     *("param", "moment", "lr_avg", "mu_avg", "curv_win", "g_avg", "g2_avg", "scalars_memory"),
