@@ -3,7 +3,7 @@
 
 - __main__: shell/test_main
 - _version: test_docstrings
-- lazy: test_import
+- annotation, lazy: test_import
 - library_export: libraries/test_libraries
 - python_values, single: test_front
 - typing: test_docstrings

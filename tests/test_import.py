@@ -48,6 +48,15 @@ def test_import_bridge_loads_no_framework() -> None:
     assert loaded_after("import bridge") == set()
 
 
+def test_annotations_load_no_typing() -> None:
+    loaded_after("""
+import sys
+from bridge.annotation import Any
+from bridge.caffe2 import brew
+assert "typing" not in sys.modules
+""")
+
+
 def test_import_bridge_leaves_its_parts_until_they_are_used() -> None:
     code = """
 import sys

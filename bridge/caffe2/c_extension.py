@@ -13,6 +13,7 @@ True
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.base.global_init import GlobalInit as global_init
 from bridge.caffe2.base.hardware import GetCUDAVersion as get_cuda_version
@@ -88,10 +89,6 @@ from bridge.caffe2.workspaces.transforms import optimize_for_mkldnn as _optimize
 from bridge.caffe2.workspaces.transforms import transform_bytes as run_transform
 from bridge.caffe2.workspaces.transforms import transform_bytes as run_workspace_transform
 from bridge.caffe2.workspaces.workspace import Workspace as _Workspace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "DB",

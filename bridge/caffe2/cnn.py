@@ -14,14 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2 import brew, workspace
 from bridge.caffe2.core import DeviceOption
 from bridge.caffe2.modeling.model_helper import ModelHelper
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["CNNModelHelper"]
 

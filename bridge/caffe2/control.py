@@ -25,12 +25,9 @@ from __future__ import annotations
 import itertools
 from _thread import RLock
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
 from bridge.caffe2.core import BlobReference, DataType, ExecutionStep, Net, scoped_execution_step
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "BoolNet",

@@ -18,12 +18,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.caffe2 import workspace
 from bridge.caffe2.core import InferOpBlobDevicesAsDict
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["DeviceChecker"]
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 
 import os
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["GetImportedOpsLibraries", "InitOpsLibrary"]
 

@@ -23,9 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from bridge.annotation import Any
 
 __all__ = ["ExternalLogger", "ModelTrainerLog"]
 

@@ -13,14 +13,11 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.definitions.op_schema import OpSchema
 from bridge.caffe2.definitions.schemas import schema_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["Functional"]
 

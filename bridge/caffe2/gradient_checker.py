@@ -21,13 +21,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet
 from bridge.caffe2 import core, net_drawer, workspace
 from bridge.caffe2.base.messages import caffe2_pb2
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["GradientChecker", "NetGradientChecker", "getGradientForOp"]
 

@@ -16,11 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.caffe2.proto import hsm_pb2
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["create_hierarchy", "create_node_with_nodes", "create_node_with_words"]
 

@@ -18,6 +18,7 @@ import importlib
 import sys
 from importlib.machinery import ModuleSpec
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 
 TYPE_CHECKING = False
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
     from types import ModuleType
-    from typing import Any
 
     from bridge.caffe2.legacy.source import Source
 

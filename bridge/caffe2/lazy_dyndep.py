@@ -12,12 +12,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from bridge.annotation import Any
 from bridge.caffe2 import dyndep
 from bridge.caffe2.definitions.lazy_imports import RegisterLazyImport
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["GetImportedOpsLibraries", "RegisterOpsLibrary", "SetErrorHandler"]
 

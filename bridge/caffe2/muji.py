@@ -12,13 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import workspace
 from bridge.caffe2.core import DeviceOption
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "Allreduce",

@@ -6,6 +6,7 @@ Follows caffe2/python/net_builder.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.caffe2 import core
 from bridge.caffe2.core.control_ops_util import add_if_op, add_while_op
 from bridge.caffe2.core.net import Net
@@ -15,10 +16,6 @@ from bridge.caffe2.task.blocks import IfBlock, Loop, StopGuard
 from bridge.caffe2.task.builder import NetBuilder
 from bridge.caffe2.task.net_blocks import ElseNet, IfNet, WhileCondition, WhileNet
 from bridge.caffe2.task.task_group import Task, TaskGroup
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "NetBuilder",

@@ -20,12 +20,9 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.messages import caffe2_pb2
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "BLOB_STYLE",

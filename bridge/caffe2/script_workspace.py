@@ -19,14 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.caffe2 import workspace as _workspace
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.workspaces.blob_functions import BlobDict
 from bridge.caffe2.workspaces.native_names import fetched
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = list(_workspace.__all__)
 

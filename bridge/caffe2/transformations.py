@@ -13,12 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bridge.annotation import Any
 from bridge.caffe2 import c_extension as C
 from bridge.caffe2.base.wrapped_errors import EnforceAttributeError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["Transformer", "fuseConvBN", "fuseNNPACKConvRelu", "optimizeForMKLDNN"]
 

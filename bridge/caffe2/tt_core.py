@@ -20,11 +20,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["fc_net_to_tt_net", "init_tt_cores", "matrix_to_tt", "tt_svd"]
 

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet
 from bridge.caffe2.base.debugging import DebugMode, debug
 from bridge.caffe2.base.message_text import (
@@ -30,10 +31,6 @@ from bridge.caffe2.modeling.iteration import (
     BuildUniqueMutexIter,
 )
 from bridge.caffe2.workspaces.blob_functions import ResetBlob
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "ITERATION_MUTEX_NAME",

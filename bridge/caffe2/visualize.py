@@ -18,11 +18,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["NCHW", "NHWC", "ChannelFirst", "ChannelLast", "PatchVisualizer"]
 

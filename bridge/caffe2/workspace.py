@@ -68,6 +68,7 @@ True
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.immortal import immortal as _immortal
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
@@ -79,8 +80,6 @@ from bridge.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.caffe2 import c_extension as C
     from bridge.caffe2 import utils
     from bridge.caffe2.base.global_init import GlobalInit

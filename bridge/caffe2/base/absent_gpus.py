@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 
+from bridge.annotation import Any
 from bridge.caffe2.base.hardware import NumCudaDevices
 from bridge.caffe2.base.names import listed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 _CUDA = 1  # Caffe2's number of the device type
 _COPIES = ("CopyCPUToGPU", "CopyGPUToCPU")

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from bridge.annotation import Any
 
 _find: list[Callable[[str, str], Any]] = []
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from bridge import c10
+from bridge.annotation import Any
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceValueError
 from bridge.c10.type_table import TypeTable
@@ -11,7 +12,7 @@ from bridge.c10.type_table import TypeTable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any, Final
+    from typing import Final
 
 
 class DataType:

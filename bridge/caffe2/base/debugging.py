@@ -10,9 +10,7 @@ import functools
 import sys
 from collections.abc import Callable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from bridge.annotation import Any
 
 
 class DebugMode:

@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10 import Device, DeviceType
 from bridge.c10.errors import EnforceValueError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # The names of the device types, by Caffe2's number, which is not DLPack's. Follows DeviceTypeProto,
 # caffe2/proto/caffe2.proto, PyTorch 1.8.1.

@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
 from bridge.caffe2.base.wrapped_errors import wrap_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     import numpy as np
 
 

@@ -6,13 +6,13 @@ protobuf is loaded with the first message, not with this module.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import ModuleType
-    from typing import Any
 
 _loaded: ModuleType | None = None
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import itertools
 from _thread import RLock
+from collections.abc import Iterable, Sequence
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
 from bridge.caffe2.base.wrapped_errors import wrap_error
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
 
 _NAMES = 5
 _SIZES = 8

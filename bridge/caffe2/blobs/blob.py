@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import weakref
 
+from bridge.annotation import Any
 from bridge.at import Tensor as AtTensor
 from bridge.c10 import EnforceNotMet, TypeMeta, reports
 from bridge.c10 import string as string_type
@@ -21,8 +22,6 @@ from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     import torch
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge import c10
+from bridge.annotation import Any
 from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta, reports
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.wrapped_errors import wrap_error
@@ -16,8 +17,6 @@ from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     import numpy as np
     import torch
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from bridge.annotation import Any
 from bridge.c10 import Device, DeviceType, TypeMeta
 from bridge.c10 import string as string_type
 from bridge.c10.reports import report_copy
@@ -26,8 +27,6 @@ from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     import numpy as np
 
 _FED = "a NumPy array is copied when it is fed"

@@ -6,6 +6,7 @@ Follows caffe2/core/blob_serialization.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.wrapped_errors import wrap_error
@@ -15,8 +16,6 @@ from bridge.caffe2.blobs.read_tensor import TENSOR_TYPES, int8_tensor_of, read_t
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.c10 import Device
     from bridge.caffe2.blobs.core import BlobCore
 

@@ -6,13 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge import c10
+from bridge.annotation import Any
 from bridge.c10 import TypeMeta
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.tensor.tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class DLPackTensor:

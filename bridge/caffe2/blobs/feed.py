@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10 import Device, DeviceType, EnforceNotMet
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.device_option import asked_device
@@ -13,10 +14,6 @@ from bridge.caffe2.blobs.put import put
 from bridge.caffe2.blobs.put_by_type import is_array, put_array, put_device_copy
 from bridge.caffe2.blobs.string_arrays import STRING_KINDS
 from bridge.caffe2.tensor.tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def feed(blob: BlobCore, value: Any, device_option: Any, name: str | None, caller: str) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+from bridge.annotation import Any
 from bridge.c10 import TypeMeta
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NamedTuple
+    from typing import NamedTuple
 
     import numpy as np
 

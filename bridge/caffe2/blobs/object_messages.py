@@ -9,6 +9,7 @@ they are in the order in which they were added.
 from __future__ import annotations
 
 from bridge import c10
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.blobs.core import BlobCore
@@ -21,7 +22,6 @@ from bridge.caffe2.tensor.tensor import Tensor
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from bridge.c10 import TypeMeta
 

@@ -11,12 +11,9 @@ import threading
 from collections.abc import Sequence
 
 from bridge import c10
+from bridge.annotation import Any
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Counter:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from bridge.annotation import Any
 from bridge.at import Tensor as AtTensor
 from bridge.c10 import Device
 from bridge.c10.copy import reported_copy
@@ -18,8 +19,6 @@ from bridge.exchange.import_tensor import import_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     import numpy as np
 
     from bridge.caffe2.blobs.core import BlobCore

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.caffe2.base.names import shortened
 from bridge.caffe2.blobs.string_items import fixed_width_elements, plain_elements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     import numpy as np
 

@@ -6,14 +6,13 @@ Follows caffe2/python/utils.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.data_types import ELEMENT_TYPES, FIELDS, NUMBERS, DataType
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     import numpy as np
 
 # Their fields do not hold the values as numbers.

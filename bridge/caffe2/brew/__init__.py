@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
+from bridge.annotation import Any
 from bridge.caffe2.base.wrapped_errors import EnforceAttributeError
 from bridge.caffe2.brew.conditions import cond, loop
 from bridge.caffe2.brew.helpers import arg_scope, has_helper, helper, helpers_by_name
@@ -63,10 +64,6 @@ from bridge.caffe2.brew.products import (
     group_conv_deprecated,
 )
 from bridge.caffe2.brew.training import add_weight_decay, db_input, iter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "Register",

@@ -6,13 +6,10 @@ Follows caffe2/python/helpers/control_ops.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.caffe2.brew.helpers import helper
 from bridge.caffe2.core.control_ops_util import add_if_op, add_while_op
 from bridge.caffe2.modeling.model_helper import ModelHelper
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @helper

@@ -12,15 +12,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet
 from bridge.caffe2.definitions.blob_reference import ScopedBlobReference
 from bridge.caffe2.modeling.initializers import ExternalInitializer, Initializer
 from bridge.caffe2.modeling.model_helper import ModelHelper
 from bridge.caffe2.modeling.parameter_info import ParameterTags
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # An operator that fills a parameter, and its arguments.
 Fill = tuple[str, "dict[str, Any]"]

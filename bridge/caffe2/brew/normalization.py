@@ -6,13 +6,10 @@ Follows caffe2/python/helpers/normalization.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.caffe2.brew.helpers import BIAS, COMPUTED, WEIGHT, constant, helper, parameter
 from bridge.caffe2.modeling.initializers import Initializer
 from bridge.caffe2.modeling.model_helper import ModelHelper
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _channel_parameters(

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.brew.helpers import constant, helper, parameter
 from bridge.caffe2.modeling.model_helper import ModelHelper
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _operator(name: str, op_type: str, has_engine: bool = False) -> Callable[..., Any]:

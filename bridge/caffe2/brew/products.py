@@ -6,6 +6,7 @@ Follows caffe2/python/helpers/fc.py, conv.py and elementwise_linear.py, PyTorch 
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
 from bridge.caffe2.brew.helpers import (
     BIAS,
@@ -20,10 +21,6 @@ from bridge.caffe2.brew.helpers import (
     parameter,
 )
 from bridge.caffe2.modeling.model_helper import ModelHelper
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @helper

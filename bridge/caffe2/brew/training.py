@@ -6,6 +6,7 @@ Follows caffe2/python/helpers/train.py and db_input.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.brew.helpers import helper
@@ -13,10 +14,6 @@ from bridge.caffe2.definitions.create_operator import DeviceOption
 from bridge.caffe2.definitions.scope import CurrentNameScope
 from bridge.caffe2.modeling import model_helper
 from bridge.caffe2.modeling.model_helper import ModelHelper
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @helper

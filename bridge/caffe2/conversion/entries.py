@@ -7,12 +7,13 @@ import math
 from copy import copy
 from functools import partial
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceValueError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any, BinaryIO, Self
+    from typing import BinaryIO, Self
 
     Buffer = bytes | bytearray | memoryview
     # Called with the bytes done and the bytes of all entries.

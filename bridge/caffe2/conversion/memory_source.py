@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bridge.annotation import Any
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.blobs.serialize import serialize
 from bridge.caffe2.conversion.entries import Entries, Entry
@@ -12,7 +13,6 @@ from bridge.caffe2.conversion.entries import Entries, Entry
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from bridge.caffe2.blobs.blob import Blob
     from bridge.caffe2.conversion.entries import Buffer

@@ -10,18 +10,15 @@ from __future__ import annotations
 import keyword
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 
 import torch
 
 from bridge._version import __version__
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.conversion.net_programs import exported_with_steps
 from bridge.caffe2.conversion.torch_calls import call_text, is_assertion, literal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 _WIDTH = 100  # characters of a line
 _NO_CHANGE = frozenset({"alias", "lift_fresh_copy", "reshape", "view"})

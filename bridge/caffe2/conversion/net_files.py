@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 
 import torch
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.conversion.entries import Entry
@@ -22,11 +24,6 @@ from bridge.caffe2.files.whole_file import (
     temporary_name,
     write_whole,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 _CALLER = "convert"
 _SOURCE, _WEIGHTS = "module.py", "weights.safetensors"

@@ -9,12 +9,13 @@ import warnings
 
 import torch
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.wrapped_errors import wrap_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, BinaryIO
+    from typing import BinaryIO
 
 _CALLER = "convert"
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.absent_gpus import without_absent_gpus
@@ -22,7 +23,6 @@ from bridge.caffe2.workspaces.workspace import Workspace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
     from bridge.caffe2.conversion.entries import Entry
     from bridge.caffe2.conversion.predictor_export import PredictorExport

@@ -16,6 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.caffe2.conversion.entries import CHUNK_NBYTES, Entries, Entry
 from bridge.caffe2.conversion.metadata import metadata_of, with_metadata
@@ -23,7 +24,7 @@ from bridge.caffe2.conversion.metadata import metadata_of, with_metadata
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any, BinaryIO
+    from typing import BinaryIO
 
     from bridge.caffe2.conversion.entries import Buffer
 

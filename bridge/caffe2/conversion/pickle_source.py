@@ -17,13 +17,14 @@ import pickletools
 from collections import OrderedDict
 from collections.abc import Iterator
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.conversion.entries import Entries, Entry, read_range
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, BinaryIO
+    from typing import BinaryIO
 
     from bridge.caffe2.conversion.entries import Buffer
 

@@ -8,6 +8,7 @@ Follows caffe2/proto/metanet.proto and caffe2/python/predictor/predictor_exporte
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.blob import Blob
@@ -16,7 +17,6 @@ from bridge.caffe2.blobs.deserialize import deserialize
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from bridge.caffe2.conversion.entries import Entry
 

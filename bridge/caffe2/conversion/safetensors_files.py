@@ -14,6 +14,7 @@ import json
 import math
 import os
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.conversion.entries import Entries, Entry, read_range
 from bridge.caffe2.conversion.metadata import metadata_of, with_metadata
@@ -21,7 +22,7 @@ from bridge.caffe2.conversion.metadata import metadata_of, with_metadata
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any, BinaryIO
+    from typing import BinaryIO
 
 _CALLER = "convert"
 _MAX_HEADER = 100_000_000  # bytes; the limit of the package safetensors

@@ -8,15 +8,14 @@ less pretty, and right.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 
 import torch
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 # A function that returns the text of an argument: of a node, a list, a number, a type.
 if TYPE_CHECKING:

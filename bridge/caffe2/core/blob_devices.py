@@ -6,11 +6,8 @@ Follows caffe2/python/core.py and the device inference of operator schemas, PyTo
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # The inputs and outputs that are on the CPU wherever the operator runs; None is all of them.
 _ON_CPU: dict[str, tuple[tuple[int, ...] | None, tuple[int, ...] | None]] = {

@@ -6,6 +6,7 @@ Follows Net.Clone and DEFAULT_REMAP_FUNCS, caffe2/python/core.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceIndexError
 from bridge.caffe2.base.messages import caffe2_pb2, check_text, set_fields
 from bridge.caffe2.base.names import new_name
@@ -13,7 +14,6 @@ from bridge.caffe2.base.names import new_name
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
 
     # Called as f(operator, prefix, blob_remap); renames blobs in the arguments of the operator.
     RemapFunction = Callable[[Any, str, dict[str, Any]], None]

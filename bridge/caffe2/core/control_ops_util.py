@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.core.net import Net
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.definitions.ssa import get_ssa, get_undefined_blobs
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["add_if_op", "add_while_op", "get_external_blob_names"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.device_option import IsGPUDeviceType, device_equal
 from bridge.caffe2.base.messages import caffe2_pb2
@@ -15,10 +16,6 @@ from bridge.caffe2.core.blob_devices import InferOpBlobDevices, InferOpDeviceAsB
 from bridge.caffe2.core.net import Net
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.definitions.scope import DeviceScope
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class RemapEntry:

@@ -13,14 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from bridge.annotation import Any
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
 from bridge.caffe2.definitions.operator_types import is_registered
 from bridge.caffe2.definitions.schemas import check_names
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 
 # Operators that must work in place, though another name would pass for an output.
 _IN_PLACE = frozenset(("IndexFreeze", "IndexLoad", "Iter", "ScatterAssign", "ScatterWeightedSum"))

@@ -7,13 +7,10 @@ Unlike there, results keep their names.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.caffe2.base.device_option import on_mkldnn
 from bridge.caffe2.core.net_transforms import only_reader
 from bridge.caffe2.definitions.argument_values import MakeArgument
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _RELU, _SUM, _SUM_RELU = 1, 2, 3  # values of the argument `fusion_type`
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import (
     EnforceAssertionError,
     EnforceKeyError,
@@ -39,7 +40,7 @@ from bridge.caffe2.gradients.gradient_slice import GradientSlice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar
+    from typing import ClassVar
 
 
 class Net(NetObserving, NetRewriting):

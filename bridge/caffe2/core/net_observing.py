@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.caffe2.base.created_nets import created_net
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class NetObserving:

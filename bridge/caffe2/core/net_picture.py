@@ -7,14 +7,11 @@ Without it the boxes of a row stand in the order of those above them, and more l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
+from bridge.annotation import Any
 from bridge.svg import Drawing, clipped
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 _WIDTH, _COLUMN = 216.0, 240.0  # pixels of a box, and from box to box
 _ROW_GAP, _MARGIN = 34.0, 24.0

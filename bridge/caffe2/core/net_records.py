@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.definitions.scope import NameScope
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 
 def _columns() -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, set_fields
 from bridge.caffe2.core.cloning import clone_net_def, copy_operators, remap_input, rename
@@ -14,7 +15,7 @@ from bridge.caffe2.definitions.tracebacks import operator_tracebacks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Self
 
 
 class NetRewriting(NetRecords):

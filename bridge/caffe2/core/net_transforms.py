@@ -6,13 +6,11 @@ Follows caffe2/opt and caffe2/transforms, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from bridge.annotation import Any
 from bridge.caffe2.core.cloning import rename
 from bridge.caffe2.definitions.argument_values import MakeArgument
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 def only_reader(net: Any, position: int) -> int | None:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, set_fields
 from bridge.caffe2.core.net import Net
 from bridge.caffe2.core.steps import ExecutionStep, add_net, add_nets_in_order
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Plan:

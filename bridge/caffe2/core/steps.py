@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import (
     EnforceAssertionError,
     EnforceKeyError,
@@ -21,7 +22,7 @@ from bridge.caffe2.definitions.blob_reference import BlobReference, ScopedName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar
+    from typing import ClassVar
 
 
 def add_net(nets: dict[Any, Net | None], net: Any) -> bool:

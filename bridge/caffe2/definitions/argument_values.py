@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, kind_of, message_in, wire_bytes
 from bridge.caffe2.base.names import shortened
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 # Lists of at least this many numbers are stored as arrays, of these type codes.
 _MIN_ARRAY_LENGTH = 4096

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.definitions import scope
 from bridge.caffe2.definitions.operator_types import (
@@ -15,10 +16,6 @@ from bridge.caffe2.definitions.operator_types import (
     is_registered,
     nearby_names,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class BlobReference:

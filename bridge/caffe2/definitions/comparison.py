@@ -6,12 +6,9 @@ Follows OpAlmostEqual, caffe2/python/utils.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def OpAlmostEqual(op_a: Any, op_b: Any, ignore_fields: Any = None) -> bool:

@@ -9,15 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, set_fields
 from bridge.caffe2.definitions import scope
 from bridge.caffe2.definitions.argument_values import MakeArgument
 from bridge.caffe2.definitions.blob_reference import references
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # Called with each new OperatorDef: immediate mode runs it.
 observers: list[Callable[[Any], None]] = []

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.device_option import device_kind
 from bridge.caffe2.definitions.operator_types import is_registered, preferred, registry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def SetEnginePref(

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Container
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.definitions.operator_types import classes_of
 from bridge.caffe2.definitions.schemas import schema_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Container
-    from typing import Any
 
 _UNLIMITED = 2**31 - 1
 

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
+from bridge.annotation import Any
 from bridge.caffe2.definitions.lazy_imports import TriggerLazyImport
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # The classes, by `registry_key` and by the name of the device type.
 classes: dict[str, dict[str, type]] = {}

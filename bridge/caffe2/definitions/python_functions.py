@@ -11,13 +11,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.definitions.create_operator import CreateOperator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # The token of a gradient is the token of its function with this suffix.
 GRADIENT = "_gradient"

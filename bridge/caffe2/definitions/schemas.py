@@ -6,13 +6,11 @@ Follows OpSchema, caffe2/core/operator_schema.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
+
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.definitions.operator_types import load_built_in
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
-    from typing import Any
 
 _ASKED = 6, 4  # the inputs and outputs for which Caffe2 was asked whether they may be one blob
 

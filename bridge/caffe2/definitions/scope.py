@@ -15,12 +15,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "CurrentDeviceScope",

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.caffe2.base.messages import as_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     Versioned = tuple[str, int]
     Ssa = list[tuple[list[Versioned], list[Versioned]]]
 

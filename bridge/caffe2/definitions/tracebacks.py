@@ -10,10 +10,11 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable
 
+from bridge.annotation import Any
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any
 
     Place = tuple[str, int, str]
 

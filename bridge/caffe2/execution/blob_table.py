@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.base.names import listed
 from bridge.caffe2.blobs.blob import Blob
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 # Without the GIL a look-up by an equal name counts a reference to the key, in memory that it shares
 # with the keys of other threads; interned ones are not counted.

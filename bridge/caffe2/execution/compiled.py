@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.torch_io import operand, put
@@ -31,8 +32,6 @@ from bridge.exchange.torch_settings import neutral
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     import torch
 
     # A compiled function of the inputs' tensors, and the outputs that it returns, in this order.

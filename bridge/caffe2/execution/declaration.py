@@ -33,6 +33,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 
+from bridge.annotation import Any
 from bridge.c10 import TypeMeta, float32
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.caffe2.definitions.argument_values import repeated_value, single_value
@@ -42,7 +43,6 @@ from bridge.caffe2.execution.taped_operator import BoundCore
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from bridge.caffe2.execution.definition import Definition
 

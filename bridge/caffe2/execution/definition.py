@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10 import Device, DeviceType
 from bridge.caffe2.base.device_option import device_of_option, on_mkldnn
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, check_text, wire_bytes
 from bridge.caffe2.definitions.argument_values import values_of
 from bridge.caffe2.execution.operator_core import DefinitionCore
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _CPU = Device(DeviceType.CPU)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 from itertools import chain, groupby
 
+from bridge.annotation import Any
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.device_option import device_of_option
@@ -26,7 +27,6 @@ from bridge.caffe2.execution.registry import class_for, create_operator
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
-    from typing import Any
 
     from bridge.caffe2.execution.declaration import Bound
 

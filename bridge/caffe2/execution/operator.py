@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10 import Device, DeviceType, EnforceNotMet
 from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceTypeError
@@ -17,7 +18,6 @@ from bridge.caffe2.tensor.tensor import Tensor
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from bridge.caffe2.blobs.blob import Blob
 

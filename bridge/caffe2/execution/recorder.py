@@ -14,12 +14,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
+from bridge.annotation import Any
 from bridge.caffe2.execution.tape import Call, Slot, Tape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     Recorded = list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], Any]]
 
 MOST_KEPT = 4096  # elements of a constant that is kept

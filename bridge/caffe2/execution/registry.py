@@ -6,6 +6,7 @@ from __future__ import annotations
 from _thread import RLock
 from collections.abc import Callable
 
+from bridge.annotation import Any
 from bridge.c10 import Device, DeviceType
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
 from bridge.caffe2.definitions.operator_types import (
@@ -29,7 +30,7 @@ from bridge.caffe2.execution.operator import Operator, assign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     from bridge.caffe2.execution.blob_table import BlobTable
 

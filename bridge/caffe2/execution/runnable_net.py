@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.base.messages import check_text
@@ -17,8 +18,6 @@ from bridge.caffe2.execution.registry import create_operator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.caffe2.execution.observers import NetRun
 
 # Caffe2's types of nets: those that run the operators in the order of the NetDef, and those that

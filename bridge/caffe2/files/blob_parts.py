@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 
+from bridge.annotation import Any
 from bridge.c10 import Device, DeviceType
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.wrapped_errors import wrap_error
@@ -24,8 +25,6 @@ from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.caffe2.files.database_interface import Record
 
 _CPU = Device("cpu")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
 from bridge.caffe2.files.lmdb import LMDBReader, LMDBWriter
 from bridge.caffe2.files.minidb import MiniDBReader, MiniDBWriter
@@ -15,7 +16,6 @@ from bridge.caffe2.files.minidb import MiniDBReader, MiniDBWriter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from bridge.caffe2.files.database_interface import Reader, Writer
 

@@ -32,6 +32,7 @@ from collections.abc import Iterator
 from enum import Enum
 from weakref import WeakSet
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.files.database_interface import Record
 from bridge.caffe2.files.databases import (
@@ -45,8 +46,6 @@ from bridge.caffe2.files.databases import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.caffe2.files.database_interface import Reader, Writer
 
 

@@ -22,14 +22,11 @@ import stat
 from collections.abc import Iterator
 from struct import Struct
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.files.database_interface import Reader, Record, Writer
 from bridge.caffe2.files.whole_file import sync_folder, temporary_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _CALLER = "LMDB"
 _MAP_NBYTES = 2**40  # of address space, not of memory or disk, as in Caffe2

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.definitions.blob_reference import BlobReference
@@ -16,8 +17,6 @@ from bridge.caffe2.gradients.version_records import OpSSA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     Gradient = str | GradientSlice | None
     Version = tuple[str, int]
 

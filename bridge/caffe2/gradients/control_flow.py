@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.definitions.argument_values import MakeArgument
@@ -17,7 +18,6 @@ from bridge.caffe2.gradients.backward_pass import IR
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any
 
     Result = tuple[list[Any], list[str | None]]
 

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from bridge.annotation import Any
 from bridge.caffe2.definitions.schemas import gradient_of
 from bridge.caffe2.gradients.patterns import add_pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.caffe2.gradients.maker import GradientMaker
 
 

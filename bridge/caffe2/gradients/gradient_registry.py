@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError
 from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.base.wrapped_errors import wrap_error
@@ -15,7 +16,7 @@ from bridge.caffe2.gradients.maker import GradientMaker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar
+    from typing import ClassVar
 
     # Takes an OperatorDef and the gradients of its outputs, each may be None. Returns an
     # OperatorDef, a list of them or None, and the gradients of the inputs.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.definitions.argument_values import MakeArgument, values_of
@@ -11,7 +12,6 @@ from bridge.caffe2.gradients.gradient_slice import GradientSlice
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any
 
     Gradient = str | GradientSlice | None
 

@@ -26,13 +26,13 @@ from __future__ import annotations
 import functools
 import re
 
+from bridge.annotation import Any
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
     Operator = tuple[str, dict[str, Any], list[str], list[str]]
 

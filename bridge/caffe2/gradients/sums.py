@@ -5,15 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.device_option import device_option_equal
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.definitions.create_operator import CreateOperator
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _CALLER = "GradientRegistry.GetBackwardPass"
 # Tags in the extra_info of a device option, followed by ":1". SUM_TAG marks the operators added

@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # An operator, and dicts of the versions of the blobs that it reads and writes.
 OpSSA = namedtuple("OpSSA", ["op", "in_versions", "out_versions"])

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from importlib.abc import InspectLoader
 from importlib.util import find_spec
 
+from bridge.annotation import Any
 from bridge.caffe2.legacy.messages import define_messages, serialized_file
 from bridge.caffe2.legacy.onnx_node import filling
 from bridge.caffe2.legacy.source_code import ASSIGN, ITEM, assign, compiled, item
@@ -23,7 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import ModuleType
-    from typing import Any
 
 
 class Loader(InspectLoader):

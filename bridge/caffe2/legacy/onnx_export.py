@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.definitions.argument_values import ArgsToDict
@@ -17,7 +18,6 @@ from bridge.caffe2.legacy.onnx_node import CAFFE2_TYPES, RENAMED
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
     from bridge.caffe2.base.names import DummyName
 

@@ -7,14 +7,11 @@ Caffe2's backend needs, which split a model in two.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
 
 # The names that inputs have had as attributes, before or in Caffe2; by their places, from 1 on.
 FOLDED: dict[str, tuple[str, ...]] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.definitions.create_operator import CreateOperator
 from bridge.caffe2.definitions.operator_types import RegisteredOperators
@@ -16,7 +17,6 @@ from bridge.caffe2.legacy.onnx_models import FOLDED, attributes_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from bridge.caffe2.base.names import DummyName
 

@@ -7,12 +7,9 @@ import os
 from functools import cached_property
 from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.legacy.loader import Loader
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Source:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import ast
 
+from bridge.annotation import Any
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType
-    from typing import Any
 
 # The builtin of old modules that takes an element out of its array.
 ITEM = "__item_of_array__"

@@ -7,16 +7,13 @@ Only names that Caffe2's modules have used, and only where the libraries are not
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from types import ModuleType
 
+from bridge.annotation import Any
 from bridge.caffe2.legacy import onnx_models
 from bridge.caffe2.legacy.views import old_view
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
 
 
 def _with_metaclass(meta: type, *bases: type) -> type:

@@ -8,11 +8,8 @@ from collections.abc import Generator
 from functools import cache
 from types import ModuleType
 
+from bridge.annotation import Any
 from bridge.caffe2.legacy import onnx_models
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class _View(ModuleType):

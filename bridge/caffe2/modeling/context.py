@@ -17,11 +17,12 @@ import functools
 import threading
 from collections.abc import Callable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar
+    from typing import ClassVar
 
 __all__ = ["DefaultManaged", "Managed"]
 

@@ -6,15 +6,12 @@ Follows caffe2/python/modeling/initializers.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.core.net import Net
 from bridge.caffe2.definitions.blob_reference import BlobReference, ScopedBlobReference
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "ExternalInitializer",

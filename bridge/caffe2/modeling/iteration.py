@@ -6,13 +6,10 @@ Follows BuildUniqueMutexIter, caffe2/python/utils.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.definitions.create_operator import DeviceOption
 from bridge.caffe2.definitions.scope import DeviceScope
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # The blobs that hold the number of iterations, and the mutex that guards it.
 OPTIMIZER_ITERATION_NAME = "optimizer_iteration"

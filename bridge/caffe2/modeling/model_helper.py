@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceTypeError
 from bridge.caffe2.core.net import Net
 from bridge.caffe2.definitions import scope
@@ -21,10 +22,6 @@ from bridge.caffe2.modeling.modifier_context import (
 from bridge.caffe2.modeling.parameter_info import ParameterInfo, ParameterTags
 from bridge.caffe2.modeling.parameter_sharing import parameter_sharing_context
 from bridge.caffe2.modeling.predictor_net import ExtractPredictorNet
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "DEFAULT_OPTIM",

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from bridge.annotation import Any
 
 __all__ = ["NetModifier"]
 

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Final
+    from typing import Final
 
 __all__ = ["ParameterInfo", "ParameterTags"]
 

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, check_text
 from bridge.caffe2.core.cloning import remap_input, rename
 from bridge.caffe2.core.net import Net
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _CALLER = "ExtractPredictorNet"
 

@@ -21,6 +21,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.definitions.blob_reference import BlobReference
@@ -29,10 +30,6 @@ from bridge.caffe2.definitions.scope import DeviceScope
 from bridge.caffe2.modeling.net_modifier import NetModifier
 from bridge.caffe2.schema.containers import Struct
 from bridge.caffe2.schema.field import Scalar
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "ComputeHistogramForBlobs",

@@ -24,6 +24,7 @@ from types import FunctionType
 
 import torch
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.absent_gpus import without_absent_gpus
 from bridge.caffe2.base.message_text import net_message
@@ -40,10 +41,6 @@ from bridge.caffe2.workspaces.named_nets import run_init_net
 from bridge.caffe2.workspaces.workspace import Workspace
 from bridge.exchange.conversion import export_source
 from bridge.exchange.torch_export import export_torch
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _CALLER = "to_module"
 

@@ -14,6 +14,7 @@ import threading
 
 import torch
 
+from bridge.annotation import Any
 from bridge.caffe2.execution.net_function import Step
 from bridge.caffe2.execution.recorder import compile_calls, record
 from bridge.caffe2.execution.tape import MOST_SIZES
@@ -22,7 +23,6 @@ from bridge.caffe2.modules.module_tape import ModuleTape, signature_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
     # Computes the outputs out of the operands by the functions. A second argument is a list, which
     # gets the layouts of the results of each step; a third one is the Buffers that steps write.

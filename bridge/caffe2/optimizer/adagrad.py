@@ -6,6 +6,7 @@ Follows AdagradOptimizer, caffe2/python/optimizer.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.definitions.blob_reference import BlobReference
@@ -18,10 +19,6 @@ from bridge.caffe2.optimizer.optimizer_base import (
     state_blob,
 )
 from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # Options whose operators no Caffe2 that was published has.
 _UNPUBLISHED = ("ema_options", "pruning_options", "swa_options")

@@ -6,16 +6,13 @@ Follows AdamOptimizer, caffe2/python/optimizer.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
 from bridge.caffe2.optimizer.optimizer_base import Optimizer, state_blob
 from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class AdamOptimizer(Optimizer):

@@ -6,15 +6,12 @@ Follows caffe2/python/optimizer.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.modeling.iteration import BuildUniqueMutexIter
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
 from bridge.caffe2.optimizer.optimizer_base import Optimizer, state_blob
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class AdadeltaOptimizer(Optimizer):

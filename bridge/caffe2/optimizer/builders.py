@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.definitions import scope
 from bridge.caffe2.definitions.operator_types import IsOperator
@@ -34,10 +35,6 @@ from bridge.caffe2.optimizer.learning_rates import (
     norm_ratio,
 )
 from bridge.caffe2.optimizer.optimizer_base import Optimizer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def add_optimizer(

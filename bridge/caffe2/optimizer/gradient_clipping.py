@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.definitions.create_operator import DeviceOption
@@ -24,10 +25,6 @@ from bridge.caffe2.definitions.scope import DeviceScope
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.modeling.net_modifier import NetModifier
 from bridge.caffe2.optimizer.learning_rates import get_param_device
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["GradientClipping"]
 

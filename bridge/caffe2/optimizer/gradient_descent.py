@@ -6,14 +6,11 @@ Follows caffe2/python/optimizer.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
 from bridge.caffe2.optimizer.optimizer_base import Optimizer, constant, state_blob
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class SgdOptimizer(Optimizer):

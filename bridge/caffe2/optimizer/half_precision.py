@@ -6,14 +6,11 @@ Follows caffe2/python/optimizer.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
 from bridge.caffe2.optimizer.gradient_descent import SgdOptimizer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class MultiPrecisionSgdOptimizer(SgdOptimizer):

@@ -6,17 +6,15 @@ Follows caffe2/python/optimizer.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.core.blob_devices import InferBlobDevices
 from bridge.caffe2.definitions import scope
 from bridge.caffe2.definitions.create_operator import DeviceOption
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 # The blob that all learning rates are multiplied by, of models with allow_lr_injection=True.
 LEARNING_RATE_INJECTION = "lr_injection"

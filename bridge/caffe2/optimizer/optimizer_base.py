@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections import defaultdict, namedtuple
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.base.device_option import IsGPUDeviceType
 from bridge.caffe2.definitions import scope
@@ -18,10 +19,6 @@ from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.modeling.iteration import BuildUniqueMutexIter
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
 from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # The blobs that an optimizer keeps: for one parameter, and for several.
 AuxOptimizerParams = namedtuple("AuxOptimizerParams", ["local", "shared"])

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
 from bridge.caffe2.definitions.argument_values import MakeArgument
@@ -30,8 +31,6 @@ from bridge.caffe2.definitions.ssa import get_ssa
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     import numpy as np
 
 __all__ = ["Export", "add_tensor"]

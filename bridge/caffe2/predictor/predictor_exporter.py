@@ -34,6 +34,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
 from bridge.caffe2.core.net import Net
 from bridge.caffe2.core.plan import Plan
@@ -47,10 +48,6 @@ from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob
 from bridge.caffe2.workspaces.named_nets import CreateNet, RunNetOnce
 from bridge.caffe2.workspaces.run_once import RunOperatorOnce
 from bridge.caffe2.workspaces.workspace import Workspace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "PredictorExportMeta",

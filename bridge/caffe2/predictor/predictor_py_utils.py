@@ -16,13 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet
 from bridge.caffe2.core.net import Net
 from bridge.caffe2.definitions.scope import EmptyDeviceScope
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "AddBlobs",

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from bridge.annotation import Any
 
 __all__ = ["deserialize_protobuf_struct", "serialize_protobuf_struct"]
 

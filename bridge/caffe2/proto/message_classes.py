@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copyreg
 
+from bridge.annotation import Any
+
 try:
     from google.protobuf import descriptor_pool, message_factory
 except ImportError as cause:
@@ -16,9 +18,6 @@ except ImportError as cause:
         name="google.protobuf",
     ) from cause
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["define"]
 

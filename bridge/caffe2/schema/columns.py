@@ -11,15 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.data_types import ELEMENT_TYPES, NUMBERS, DataType
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.schema.containers import List, Map, Struct, Tuple
 from bridge.caffe2.schema.field import FIELD_SEPARATOR, Field, Metadata, Scalar, normalized
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _log = logging.getLogger(__name__)
 

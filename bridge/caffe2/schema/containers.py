@@ -11,6 +11,7 @@ from itertools import islice
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.c10.errors import (
     EnforceAssertionError,
     EnforceKeyError,
@@ -18,10 +19,6 @@ from bridge.c10.errors import (
     EnforceValueError,
 )
 from bridge.caffe2.schema.field import FIELD_SEPARATOR, Field, Scalar, normalized
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _indented(name: str, field: Field) -> list[str]:

@@ -14,12 +14,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceTypeError, EnforceValueError
 from bridge.caffe2.definitions.blob_reference import BlobReference
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 FIELD_SEPARATOR = ":"
 """Stands between the names of nested fields."""

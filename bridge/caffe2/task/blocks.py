@@ -6,12 +6,9 @@ Follows caffe2/python/net_builder.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.task.builder import NetBuilder, require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _here() -> Any:

@@ -11,15 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.core.name_prefix import pop_prefix, push_prefix
 from bridge.caffe2.core.net import Net
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.modeling.context import Managed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def require(condition: Any, message: str, caller: str) -> None:

@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.caffe2.modeling.context import DefaultManaged
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Cluster(DefaultManaged):

@@ -6,14 +6,11 @@ Follows caffe2/python/net_builder.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.caffe2.core.control_ops_util import add_if_op, add_while_op
 from bridge.caffe2.core.net import Net
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.task.builder import NetBuilder, require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class _NetBlock(NetBuilder):

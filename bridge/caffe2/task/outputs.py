@@ -5,13 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from bridge.annotation import Any
 from bridge.caffe2.schema.columns import from_blob_list
 from bridge.caffe2.schema.field import Field
 from bridge.caffe2.task.builder import require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class TaskOutput:

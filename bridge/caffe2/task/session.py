@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.caffe2.core.plan import Plan
 from bridge.caffe2.core.steps import ExecutionStep, execution_step
 from bridge.caffe2.definitions.blob_reference import BlobReference
@@ -12,10 +13,6 @@ from bridge.caffe2.task.task_group import Task, TaskGroup
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.switching import WorkspaceGuard
 from bridge.caffe2.workspaces.workspace import Workspace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["CompiledRunnable", "LocalSession", "Session"]
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.core.net import Net
 from bridge.caffe2.core.steps import ExecutionStep, execution_step
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class SetupNets:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bridge.annotation import Any
 from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.core.net import Net
 from bridge.caffe2.core.steps import ExecutionStep, execution_step, to_execution_step
@@ -16,10 +17,6 @@ from bridge.caffe2.task.builder import NetBuilder, require
 from bridge.caffe2.task.cluster import Node, WorkspaceType
 from bridge.caffe2.task.outputs import TaskOutput, TaskOutputList
 from bridge.caffe2.task.setup_nets import add_setup_steps, get_setup_nets
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Task(Managed):

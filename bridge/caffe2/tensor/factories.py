@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.at import Tensor as AtTensor
 from bridge.at.factories import resolved
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
@@ -10,10 +11,6 @@ from bridge.c10.resizing import resize_allocated
 from bridge.caffe2.tensor.construct import from_values
 from bridge.caffe2.tensor.empty import empty as empty
 from bridge.caffe2.tensor.tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def ReinitializeTensor(

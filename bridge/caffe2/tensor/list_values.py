@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.element_view import as_element
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.type_meta import TypeMeta
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def array_of(values: Any, dtype: TypeMeta | None, caller: str) -> Any:

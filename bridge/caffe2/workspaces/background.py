@@ -19,15 +19,12 @@ from __future__ import annotations
 import functools
 import threading
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.plan_runs import plan_of, run_plan
 from bridge.exchange.streams import on_current_streams
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class BackgroundPlan:

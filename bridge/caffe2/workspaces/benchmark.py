@@ -17,15 +17,12 @@ from __future__ import annotations
 
 import time
 
+from bridge.annotation import Any
 from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.named_nets import net_named
 from bridge.caffe2.workspaces.operator_runs import count_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def GetStats() -> dict[str, int]:

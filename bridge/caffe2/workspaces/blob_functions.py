@@ -45,6 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableMapping
 
+from bridge.annotation import Any
 from bridge.caffe2.base.names import listed, name_of
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.int8 import Int8Tensor
@@ -61,8 +62,6 @@ from bridge.caffe2.workspaces.named_blobs import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     import numpy as np
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.caffe2.base.names import name_of
 from bridge.caffe2.execution.blob_table import find_or_create
 from bridge.caffe2.files.blob_files import move_contents, read_blobs, require_names, write_blobs
@@ -14,8 +15,6 @@ from bridge.caffe2.workspaces.named_blobs import find_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.caffe2.files.blob_files import Progress
 
 

@@ -19,15 +19,12 @@ array([0., 2.], dtype=float32)
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.caffe2.definitions.create_operator import observers
 from bridge.caffe2.workspaces.blob_functions import Blobs
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob
 from bridge.caffe2.workspaces.run_once import RunOperatorOnce
 from bridge.caffe2.workspaces.switching import ResetWorkspace, WorkspaceGuard
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _WORKSPACE = "_CAFFE2_IMMEDIATE"
 

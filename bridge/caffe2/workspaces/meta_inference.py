@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from bridge.annotation import Any
 from bridge.c10 import TypeMeta, string
 from bridge.caffe2.base.data_types import NUMBERS
 from bridge.caffe2.execution.function_operator import FunctionOperator
@@ -16,7 +17,6 @@ from bridge.caffe2.execution.function_operator import FunctionOperator
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     import numpy as np
 

@@ -16,14 +16,11 @@ True
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
 from bridge.caffe2.base.messages import kind_of, message_in, wire_bytes
 from bridge.caffe2.base.names import name_of
 from bridge.caffe2.definitions.scope import CurrentNameScope
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def StringifyProto(obj: Any) -> Any:

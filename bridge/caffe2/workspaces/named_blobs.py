@@ -7,6 +7,7 @@ public function, for errors. All raise EnforceNotMet if `name` is not a name.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10 import reports
 from bridge.c10.errors import EnforceAssertionError, EnforceKeyError
 from bridge.caffe2.base.names import listed, name_of
@@ -17,10 +18,6 @@ from bridge.caffe2.blobs.put_by_type import is_array
 from bridge.caffe2.definitions.scope import CurrentDeviceScope, open_device_scopes
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob, put_new
 from bridge.caffe2.workspaces.current import current
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def find_named(workspace: BlobTable, name: Any, caller: str) -> Blob:

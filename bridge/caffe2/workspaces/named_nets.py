@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.absent_gpus import without_absent_gpus
 from bridge.caffe2.base.created_nets import find_created_by
@@ -38,10 +39,6 @@ from bridge.caffe2.execution.blob_table import (
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.operator_runs import count_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def CreateNet(net: Any, overwrite: bool = False, input_blobs: Iterable[Any] | None = None) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.blobs.objects import Map
@@ -13,7 +14,6 @@ from bridge.caffe2.workspaces.named_blobs import find_named
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from bridge.caffe2.execution.blob_table import BlobTable
 

@@ -15,20 +15,17 @@ Follows the functions CostInferenceFor... of PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
 from bridge import c10
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.names import name_of
 from bridge.caffe2.execution.blob_table import find_blob
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.definition import Definition, definition_of
 from bridge.caffe2.workspaces.current import current
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 _FLOAT_BYTES = 4
 

@@ -17,15 +17,12 @@ from __future__ import annotations
 import operator as _operator
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.execution.definition import definition_of
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.run_once import run_operator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def RunOperatorMultiple(operator: Any, num_runs: int) -> bool:

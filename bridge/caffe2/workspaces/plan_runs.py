@@ -15,6 +15,7 @@ import functools
 import itertools
 from collections.abc import Iterable
 
+from bridge.annotation import Any
 from bridge.c10 import bool as bool_type
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, kind_of, message_in
@@ -26,8 +27,6 @@ from bridge.caffe2.workspaces.named_nets import create_net
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.caffe2.blobs.blob import Blob
 
 # Threads of one step; more instances take turns. As many that wait need 65 MiB, and 0.8 seconds of

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.base.names import listed, name_of
@@ -10,10 +11,6 @@ from bridge.caffe2.execution.blob_table import find_or_create
 from bridge.caffe2.workspaces.named_blobs import feed_named, fetch_named
 from bridge.caffe2.workspaces.named_nets import create_net, run_net_once
 from bridge.caffe2.workspaces.workspace import Workspace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Predictor:

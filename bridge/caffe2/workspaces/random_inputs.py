@@ -5,14 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _TYPES = {"float": "float32", "int": "int32", "int64_t": "int64", "bool": "bool"}
 

@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.schema.columns import from_blob_list, required_blobs
 from bridge.caffe2.schema.field import Field
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def FetchRecord(blob_record: Field, ws: Any = None, throw_on_type_mismatch: bool = False) -> Any:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+from bridge.annotation import Any
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import (
     EnforceAssertionError,
@@ -40,8 +41,6 @@ from bridge.caffe2.workspaces.workspace import Workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     import numpy as np
 
     from bridge.caffe2.workspaces.meta_inference import Known

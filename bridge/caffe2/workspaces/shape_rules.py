@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from bridge import c10
+from bridge.annotation import Any
 from bridge.c10 import TypeMeta
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.execution.declaration import Arguments
@@ -16,7 +17,6 @@ from bridge.caffe2.execution.declaration import Arguments
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from bridge.caffe2.execution.definition import Definition
     from bridge.caffe2.workspaces.meta_inference import Known

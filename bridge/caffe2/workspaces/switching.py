@@ -20,15 +20,12 @@ from __future__ import annotations
 import os
 from contextlib import ContextDecorator
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.base.names import listed, name_of
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.workspaces.current import Outside, current
 from bridge.caffe2.workspaces.workspace import Workspace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def CurrentWorkspace() -> str:

@@ -20,6 +20,9 @@ Follows caffe2/core/transform.cc and caffe2/opt/fusion.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.device_option import on_mkldnn
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
@@ -27,11 +30,6 @@ from bridge.caffe2.definitions.argument_values import ArgsToDict
 from bridge.caffe2.workspaces.benchmark import BenchmarkNetOnce
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchTorch
 from bridge.caffe2.workspaces.named_nets import RunNetOnce
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 def ApplyTransform(transform_key: Any, net: Any) -> Any:

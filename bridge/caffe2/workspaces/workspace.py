@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message, kind_of, message_in
 from bridge.caffe2.base.names import name_of
@@ -16,7 +17,7 @@ from bridge.caffe2.workspaces.run_once import run_operator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar
+    from typing import ClassVar
 
     from bridge.caffe2.execution.runnable_net import RunnableNet
     from bridge.caffe2.workspaces.blob_map import BlobMap
