@@ -58,9 +58,9 @@ def operator(
       `GradientRegistry.RegisterGradient` takes. Without it, the gradient that is registered there,
       else torch's autograd, which computes the function once more.
     - types: the element types of the inputs, float32 by default: a tuple for all of them (of
-      several, all inputs have the same), None for any type, or a dict by the inputs' names. Its
-      values may also name another input that has the same type; an input ``*xs`` that names itself
-      has one type, any; a list for ``*xs`` has the types in turn.
+      several, all inputs have the same), None for any type, or a dict by the inputs' names; those
+      that it leaves out are float32. Its values may name another input that has the same type; an
+      input ``*xs`` that names itself has one type, any; a list for ``*xs`` has the types in turn.
     - inputs, outputs: their numbers, such as ``"1-3"``, where the signature does not say them.
     - effects: besides returning tensors: "io", "random", "state", "values" if the elements decide
       about sizes or errors, or "errors" if about errors alone.

@@ -36,8 +36,7 @@ def check_rows(indices: Tensor, n: int) -> None:
     if int(indices.min()) < 0 or int(indices.max()) >= n:
         given = sorted(set(indices.reshape(-1).tolist()))
         raise EnforceIndexError(
-            f"An index of {given} is out of range for {n} rows.",
-            condition="0 <= idx && idx < N",
+            f"An index of {given} is out of range for {n} rows.", condition="0 <= idx && idx < N"
         )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
+from bridge.caffe2.operators.base.checks import INT32, require
 
 
 def _chosen(x: Tensor, labels: Tensor) -> Tensor:
@@ -27,7 +27,7 @@ def _chosen(x: Tensor, labels: Tensor) -> Tensor:
 
 @operator(
     "SampleAs",
-    types={"x": FLOAT, "labels": INT32},
+    types={"labels": INT32},
     gradient="SampleAsGradient i0 i1 g0 > 0",
     effects=("values",),
 )
@@ -39,11 +39,7 @@ def sample_as(x: Tensor, labels: Tensor) -> Tensor:
     return x.index_select(0, _chosen(x, labels))
 
 
-@operator(
-    "SampleAsGradient",
-    types={"x": FLOAT, "labels": INT32, "dy": FLOAT},
-    effects=("values",),
-)
+@operator("SampleAsGradient", types={"labels": INT32}, effects=("values",))
 def sample_as_gradient(x: Tensor, labels: Tensor, dy: Tensor) -> Tensor:
     """(X, labels, dY) -> dX: the rows moved back, 0 elsewhere."""
     rows = _chosen(x, labels)

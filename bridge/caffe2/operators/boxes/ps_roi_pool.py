@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
+from bridge.caffe2.operators.base.checks import INT32, require
 from bridge.caffe2.operators.boxes.roi_rules import regions_of
 
 Bin = tuple[tuple[int, int, int], int, slice, slice]
@@ -91,11 +91,7 @@ def ps_roi_pool(x: Tensor, rois: Tensor, *, rules: PositionSensitive) -> tuple[T
     return means, channels.expand(sizes).contiguous()
 
 
-@operator(
-    "PSRoIPoolGradient",
-    types={"x": FLOAT, "rois": FLOAT, "channels": INT32, "dy": FLOAT},
-    effects=("values",),
-)
+@operator("PSRoIPoolGradient", types={"channels": INT32}, effects=("values",))
 def ps_roi_pool_gradient(
     x: Tensor, rois: Tensor, channels: Tensor, dy: Tensor, *, rules: PositionSensitive
 ) -> Tensor:

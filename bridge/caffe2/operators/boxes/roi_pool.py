@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import OutputCount, operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
+from bridge.caffe2.operators.base.checks import INT32, require
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of
 
 
@@ -58,16 +58,8 @@ def _pooled(x: Tensor, rois: Tensor, rules: RoIRules) -> tuple[Tensor, Tensor]:
     return made, where
 
 
-@operator(
-    "RoIPoolFGradient",
-    types={"x": FLOAT, "rois": FLOAT, "places": INT32, "dy": FLOAT},
-    effects=("values",),
-)
-@operator(
-    "RoIPoolGradient",
-    types={"x": FLOAT, "rois": FLOAT, "places": INT32, "dy": FLOAT},
-    effects=("values",),
-)
+@operator("RoIPoolFGradient", types={"places": INT32}, effects=("values",))
+@operator("RoIPoolGradient", types={"places": INT32}, effects=("values",))
 def roi_pool_gradient(
     x: Tensor, rois: Tensor, places: Tensor, dy: Tensor, *, rules: RoIRules
 ) -> Tensor:

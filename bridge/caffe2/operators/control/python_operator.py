@@ -45,8 +45,7 @@ class PythonOperator(Operator):
             token += self._token_suffix
             if token not in functions:
                 raise EnforceKeyError(
-                    f"No function of this process has the token {token!r}.",
-                    self._definition.type,
+                    f"No function of this process has the token {token!r}.", self._definition.type
                 )
             self._function, self._pass_workspace = functions[token]
         else:

@@ -13,11 +13,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.distributed.redis_store import redis_store
-from bridge.caffe2.operators.distributed.store_handlers import (
-    StoreHandler,
-    file_store,
-    timeout_of,
-)
+from bridge.caffe2.operators.distributed.store_handlers import StoreHandler, file_store, timeout_of
 
 
 @register_operator("FileStoreHandlerCreate", ("cpu", "cuda"), inputs="0", outputs="1")
@@ -36,11 +32,7 @@ class FileStoreHandlerCreate(TorchOperator):
         self.OutputBlob(0).Reset(file_store(path, self.GetSingleArgument("prefix", "")))
 
 
-@register_operator(
-    "RedisStoreHandlerCreate",
-    inputs="0",
-    outputs="1",
-)
+@register_operator("RedisStoreHandlerCreate", inputs="0", outputs="1")
 class RedisStoreHandlerCreate(TorchOperator):
     """Create a store on the Redis server at `host`, `port`, whose keys begin with `prefix` ("")."""
 

@@ -15,10 +15,7 @@ from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import FLOATS, require, shaped_like
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
-from bridge.caffe2.operators.elementwise.activations import (
-    SELU_ALPHA,
-    SELU_SCALE,
-)
+from bridge.caffe2.operators.elementwise.activations import SELU_ALPHA, SELU_SCALE
 
 
 @operator("ReluGradient", inplace="1>0")

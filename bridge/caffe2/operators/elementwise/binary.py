@@ -41,12 +41,7 @@ _KERNELS = {"add": small_kernels.add, "sub": small_kernels.subtract, "mul": smal
 _MOST_BY_CHANNEL = 1 << 16
 
 
-def _matched(
-    a: Tensor,
-    b: Tensor,
-    broadcast: Broadcast,
-    in_place: InPlace | None,
-) -> Tensor:
+def _matched(a: Tensor, b: Tensor, broadcast: Broadcast, in_place: InPlace | None) -> Tensor:
     """Return `b`, or a view of it, that broadcasts with `a` as in NumPy."""
     if broadcast.is_set:
         require(
@@ -154,12 +149,7 @@ for _name, _function in (
 
 @operator("Div", inplace="0>0", types=NUMBERS, gradient="DivGradient g0 i0 i1 o0 > 0 1")
 def div(
-    a: Tensor,
-    b: Tensor,
-    *,
-    broadcast: Broadcast,
-    in_place: InPlace | None = None,
-    out: Out = None,
+    a: Tensor, b: Tensor, *, broadcast: Broadcast, in_place: InPlace | None = None, out: Out = None
 ) -> Tensor:
     """A / B; the quotient of integers is rounded towards zero, and wraps around.
 

@@ -13,12 +13,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, operator
-from bridge.caffe2.operators.base.checks import (
-    NUMBERS,
-    broadcast_sizes,
-    has_values,
-    require,
-)
+from bridge.caffe2.operators.base.checks import NUMBERS, broadcast_sizes, has_values, require
 from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
 
 
@@ -56,12 +51,7 @@ def _is_plain(out: Out, a: Tensor, b: Tensor) -> bool:
 
 @operator("AddGradient", inplace="0>0,0>1", types=NUMBERS)
 def add_gradient(
-    dc: Tensor,
-    a: Tensor,
-    b: Tensor,
-    *,
-    broadcast: Broadcast,
-    out: Out = None,
+    dc: Tensor, a: Tensor, b: Tensor, *, broadcast: Broadcast, out: Out = None
 ) -> tuple[Tensor, Tensor]:
     """dA = dC, dB = dC."""
     wide, dc, out = _wide(dc, a, b, broadcast, out)
@@ -73,12 +63,7 @@ def add_gradient(
 
 @operator("SubGradient", inplace="0>0,0>1", types=NUMBERS)
 def sub_gradient(
-    dc: Tensor,
-    a: Tensor,
-    b: Tensor,
-    *,
-    broadcast: Broadcast,
-    out: Out = None,
+    dc: Tensor, a: Tensor, b: Tensor, *, broadcast: Broadcast, out: Out = None
 ) -> tuple[Tensor, Tensor]:
     """dA = dC, dB = -dC."""
     wide, dc, out = _wide(dc, a, b, broadcast, out)
@@ -90,12 +75,7 @@ def sub_gradient(
 
 @operator("MulGradient", inplace="0>0,0>1", types=NUMBERS)
 def mul_gradient(
-    dc: Tensor,
-    a: Tensor,
-    b: Tensor,
-    *,
-    broadcast: Broadcast,
-    out: Out = None,
+    dc: Tensor, a: Tensor, b: Tensor, *, broadcast: Broadcast, out: Out = None
 ) -> tuple[Tensor, Tensor]:
     """dA = dC * B, dB = dC * A."""
     wide, dc, out = _wide(dc, a, b, broadcast, out)
@@ -109,12 +89,7 @@ def mul_gradient(
 
 @operator("DivGradient", inplace="0>0", types=NUMBERS)
 def div_gradient(
-    dc: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor | None = None,
-    *,
-    broadcast: Broadcast,
+    dc: Tensor, a: Tensor, b: Tensor, c: Tensor | None = None, *, broadcast: Broadcast
 ) -> tuple[Tensor, Tensor]:
     """dA = dC / B, dB = -dC * C / B. Without `c` the inputs are (B, C, dC), as in older nets."""
     if c is None:

@@ -81,10 +81,7 @@ def clip(x: Tensor, *, min: float = -LARGEST, max: float = LARGEST, out: Out = N
 
 
 @operator(
-    "EnsureClipped",
-    inplace="0>0",
-    types={"indices": INTS, "gradient": None},
-    gradient="undefined",
+    "EnsureClipped", inplace="0>0", types={"indices": INTS, "gradient": None}, gradient="undefined"
 )
 def ensure_clipped(
     x: Tensor,

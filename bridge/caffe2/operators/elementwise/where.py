@@ -25,12 +25,7 @@ def _by_rows(condition: Tensor, x: Tensor) -> Tensor:
 
 @operator("Where", types=_TYPES, gradient="undefined")
 def where(
-    condition: Tensor,
-    x: Tensor,
-    y: Tensor,
-    *,
-    broadcast_on_rows: bool = False,
-    out: Out = None,
+    condition: Tensor, x: Tensor, y: Tensor, *, broadcast_on_rows: bool = False, out: Out = None
 ) -> Tensor:
     """X where the condition is true, else Y; by rows with `broadcast_on_rows`."""
     known = (torch.int32, torch.int64, torch.float32, torch.float64, torch.bool)

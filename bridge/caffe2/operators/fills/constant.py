@@ -48,10 +48,7 @@ class FillValue:
             dtype = c10.float32
         else:
             raise EnforceTypeError("The argument value must be a number, unless dtype is set.")
-        require(
-            dtype is not c10.float16,
-            "dtype is not float16, which Float16ConstantFill is for",
-        )
+        require(dtype is not c10.float16, "dtype is not float16, which Float16ConstantFill is for")
         value = arguments.single("value", _ZEROS.get(dtype.name, 0))
         if dtype is c10.string:
             value = as_bytes(value)

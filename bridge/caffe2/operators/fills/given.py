@@ -98,11 +98,7 @@ class GivenValues:
 
 
 def given_tensor_fill(
-    x: Tensor | None = None,
-    *,
-    sizes: FillSizes,
-    values: GivenValues,
-    device: TargetDevice = "cpu",
+    x: Tensor | None = None, *, sizes: FillSizes, values: GivenValues, device: TargetDevice = "cpu"
 ) -> Tensor:
     """Fill with the given elements, of the type in the name, or else float32 or `dtype`."""
     return values.filled(sizes.of(x), device)

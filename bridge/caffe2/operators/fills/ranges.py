@@ -18,11 +18,7 @@ from bridge.caffe2.operators.segments import length_kernels
 
 @operator("RangeFill", **FILL)
 def range_fill(
-    x: Tensor | None = None,
-    *,
-    sizes: FillSizes,
-    device: TargetDevice = "cpu",
-    out: Out = None,
+    x: Tensor | None = None, *, sizes: FillSizes, device: TargetDevice = "cpu", out: Out = None
 ) -> Tensor:
     """Fill with 0, 1, 2, ... as float32."""
     made = sizes.of(x)

@@ -46,10 +46,7 @@ def _operands(
     require(x.dim() == w.dim(), "X and the filter have as many dimensions", x, w)
     x, w = channels_first(x, order), channels_first(w, order)
     require(
-        x.shape[1] == w.shape[1] * group,
-        "X has as many channels as the filter, times group",
-        x,
-        w,
+        x.shape[1] == w.shape[1] * group, "X has as many channels as the filter, times group", x, w
     )
     require(w.shape[0] % group == 0, "the number of outputs is divisible by group", w)
     require(list(w.shape[2:]) == list(windows.kernel), "the filter has the size of the kernel", w)

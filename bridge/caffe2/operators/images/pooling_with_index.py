@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT32, LARGEST, require
+from bridge.caffe2.operators.base.checks import INT32, LARGEST, require
 from bridge.caffe2.operators.images.pooling import PoolWindows
 
 
@@ -40,7 +40,7 @@ def _starts(count: int, stride: int, head: int, like: Tensor) -> Tensor:
     return torch.arange(count, dtype=torch.int64, device=like.device) * stride - head
 
 
-@operator("MaxPoolWithIndexGradient", types={"x": FLOAT, "dy": FLOAT, "places": INT32})
+@operator("MaxPoolWithIndexGradient", types={"places": INT32})
 def max_pool_with_index_gradient(x: Tensor, dy: Tensor, places: Tensor) -> Tensor:
     """(X, dY, places) -> dX: each gradient, added to the place of its maximum."""
     require(dy.shape == places.shape and x.dim() == 4, "dY has the sizes of the places", dy, places)

@@ -11,13 +11,11 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.execution.function_operator import RandomGenerator, operator
-from bridge.caffe2.operators.base.checks import FLOAT, require
+from bridge.caffe2.operators.base.checks import require
 
 
 @operator(
-    "PackedInt8BGRANHWCToNCHWCStylizerPreprocess",
-    types={"x": (c10.uint8,), "mean": FLOAT},
-    effects=("random",),
+    "PackedInt8BGRANHWCToNCHWCStylizerPreprocess", types={"x": (c10.uint8,)}, effects=("random",)
 )
 def stylizer_preprocess(
     x: Tensor,

@@ -10,7 +10,7 @@ from bridge.caffe2.execution.function_operator import Out, OutputCount, RandomGe
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.buffers import first_buffer
-from bridge.caffe2.operators.base.checks import BOOL, FLOAT, require
+from bridge.caffe2.operators.base.checks import BOOL, require
 from bridge.caffe2.operators.base.defined_mode import DefinedMode
 
 
@@ -46,14 +46,9 @@ def dropout(
     return torch.mul(x * mask, 1 / (1 - ratio), out=room), mask
 
 
-@operator("DropoutGrad", inplace="0>0", types={"dy": FLOAT, "mask": BOOL}, defaults=dropout)
+@operator("DropoutGrad", inplace="0>0", types={"mask": BOOL}, defaults=dropout)
 def dropout_grad(
-    dy: Tensor,
-    mask: Tensor | None = None,
-    *,
-    is_test: int = 0,
-    ratio: float,
-    out: Out = None,
+    dy: Tensor, mask: Tensor | None = None, *, is_test: int = 0, ratio: float, out: Out = None
 ) -> Tensor:
     """dX = dY in test; in training (dY, mask) -> dY / (1 - ratio) where it was kept, else 0."""
     require(0 <= ratio < 1, "ratio is in [0, 1)", ratio)

@@ -12,13 +12,8 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT32, INT64, require, require_range
-from bridge.caffe2.operators.layers.hierarchies import (
-    TreeNode,
-    paths_of,
-    tree_bytes,
-    tree_of,
-)
+from bridge.caffe2.operators.base.checks import INT32, INT64, require, require_range
+from bridge.caffe2.operators.layers.hierarchies import TreeNode, paths_of, tree_bytes, tree_of
 
 _LEAST = 1e-20
 
@@ -33,7 +28,7 @@ def _paths(hierarchy: bytes, labels: Tensor) -> list[list[tuple[int, int, int]]]
 
 @operator(
     "HSoftmax",
-    types={"x": FLOAT, "w": FLOAT, "b": FLOAT, "labels": INT32},
+    types={"labels": INT32},
     gradient="HSoftmaxGradient i0 i1 i2 i3 o1 g0 > 0 1 2 g1",
     effects=("values",),
 )
@@ -59,11 +54,7 @@ def h_softmax(
     return torch.stack(losses), torch.cat(kept)
 
 
-@operator(
-    "HSoftmaxGradient",
-    types={"x": FLOAT, "w": FLOAT, "b": FLOAT, "labels": INT32, "kept": FLOAT, "dy": FLOAT},
-    effects=("values",),
-)
+@operator("HSoftmaxGradient", types={"labels": INT32}, effects=("values",))
 def h_softmax_gradient(
     x: Tensor,
     w: Tensor,

@@ -11,11 +11,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.gradients.maker import GradientMaker
-from bridge.caffe2.operators.base.checks import (
-    axis_from_front,
-    broadcast_sizes,
-    require,
-)
+from bridge.caffe2.operators.base.checks import axis_from_front, broadcast_sizes, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.layers import matrix_kernels
 

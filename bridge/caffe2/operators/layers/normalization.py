@@ -11,11 +11,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.gradients.patterns import by_argument
-from bridge.caffe2.operators.base.channels import (
-    channels_first,
-    channels_last,
-    require_per_channel,
-)
+from bridge.caffe2.operators.base.channels import channels_first, channels_last, require_per_channel
 from bridge.caffe2.operators.base.checks import FLOATS, axis_from_front, image_order, require
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 

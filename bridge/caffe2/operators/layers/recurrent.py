@@ -8,14 +8,12 @@ lengths are an input with the argument `sequence_lengths` (True); without, it is
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.gradients.patterns import by_argument
-from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
+from bridge.caffe2.operators.base.checks import INT32, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.layers import recurrent_kernels
 
@@ -92,14 +90,13 @@ def _takes_kernel(out: Out, floats: tuple[Tensor, ...], lengths: Tensor | None, 
     )
 
 
-def _types(*floats: str) -> dict[str, Any]:
-    return dict.fromkeys(floats, FLOAT) | {"lengths": INT32, "following": None}
+_TYPES = {"lengths": INT32, "following": None}
 
 
 @operator(
     "LSTMUnit",
     inputs="4-5",
-    types=_types("hidden", "cell", "gates"),
+    types=_TYPES,
     gradient=by_argument(
         "sequence_lengths",
         1,
@@ -141,12 +138,7 @@ def lstm_unit(
     )
 
 
-@operator(
-    "LSTMUnitGradient",
-    inputs="8-9",
-    types=_types("hidden", "cell", "gates"),
-    defaults=lstm_unit,
-)
+@operator("LSTMUnitGradient", inputs="8-9", types=_TYPES, defaults=lstm_unit)
 def lstm_unit_gradient(
     hidden: Tensor,
     cell: Tensor,
@@ -192,12 +184,9 @@ def lstm_unit_gradient(
 @operator(
     "GRUUnit",
     inputs="3-4",
-    types=_types("hidden", "gates"),
+    types=_TYPES,
     gradient=by_argument(
-        "sequence_lengths",
-        1,
-        "$Gradient i0 i1 i2 i3 o0 g0 > 0 1",
-        "$Gradient i0 i1 i2 o0 g0 > 0 1",
+        "sequence_lengths", 1, "$Gradient i0 i1 i2 i3 o0 g0 > 0 1", "$Gradient i0 i1 i2 o0 g0 > 0 1"
     ),
 )
 def gru_unit(
@@ -222,7 +211,7 @@ def gru_unit(
     return _chosen(continues, new, old, drop_states).view(hidden.shape)
 
 
-@operator("GRUUnitGradient", inputs="5-6", types=_types("hidden", "gates"), defaults=gru_unit)
+@operator("GRUUnitGradient", inputs="5-6", types=_TYPES, defaults=gru_unit)
 def gru_unit_gradient(
     hidden: Tensor,
     gates: Tensor,
@@ -238,10 +227,6 @@ def gru_unit_gradient(
     _, update, output = _parts(gates, hidden, 3)
     old, dh = hidden.view(update.shape), last[1].view(update.shape)
     u, o = torch.sigmoid(update), torch.tanh(output)
-    slopes = [
-        torch.zeros_like(dh),
-        dh * (old - o) * u * (1 - u),
-        dh * (1 - u) * (1 - o * o),
-    ]
+    slopes = [torch.zeros_like(dh), dh * (old - o) * u * (1 - u), dh * (1 - u) * (1 - o * o)]
     dhidden = _chosen(continues, dh * u, dh, drop_states)
     return dhidden.view(hidden.shape), _gathered(continues, slopes, gates)

@@ -12,14 +12,7 @@ from torch import Tensor
 from bridge import c10
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
-from bridge.caffe2.operators.base.checks import (
-    FLOAT,
-    INT32,
-    INTS,
-    has_values,
-    require,
-    require_range,
-)
+from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require, require_range
 from bridge.caffe2.operators.base.rows_and_segments import along_rows
 
 _ANY_PLACE = ",".join(f"{i}>{o}" for i in range(6) for o in range(4))
@@ -35,7 +28,7 @@ def scale_blobs(*xs: Tensor, scale: float = 1.0, outputs: OutputCount = 0) -> li
 @operator(
     "SquareRootDivide",
     inplace="0>0",
-    types={"x": FLOAT, "scale": (c10.float32, *INTS)},
+    types={"scale": (c10.float32, *INTS)},
     gradient="SquareRootDivide g0 i1 > 0",
 )
 def square_root_divide(x: Tensor, scale: Tensor, *, out: Out = None) -> Tensor:
@@ -53,9 +46,7 @@ def square_root_divide(x: Tensor, scale: Tensor, *, out: Out = None) -> Tensor:
 
 
 @operator(
-    "BatchPermutation",
-    types={"x": FLOAT, "indices": INT32},
-    gradient="BatchPermutationGradient i1 g0 > 0",
+    "BatchPermutation", types={"indices": INT32}, gradient="BatchPermutationGradient i1 g0 > 0"
 )
 def batch_permutation(x: Tensor, indices: Tensor, *, out: Out = None) -> Tensor:
     """The rows of X at the indices, an int32 permutation."""
@@ -68,7 +59,7 @@ def batch_permutation(x: Tensor, indices: Tensor, *, out: Out = None) -> Tensor:
     return torch.index_select(x, 0, indices, out=out)
 
 
-@operator("BatchPermutationGradient", types={"indices": INT32, "dy": FLOAT})
+@operator("BatchPermutationGradient", types={"indices": INT32})
 def batch_permutation_gradient(indices: Tensor, dy: Tensor) -> Tensor:
     """(indices, dY) -> dX: the rows moved back to their original indices."""
     n = dy.shape[0] if dy.dim() else 0
@@ -106,7 +97,7 @@ def _normalized(
 @operator(
     "SparseNormalize",
     inplace="0>0!",
-    types={"param": FLOAT, "indices": INTS, "grad": None},
+    types={"indices": INTS, "grad": None},
     gradient="undefined",
     effects=("values",),
 )
@@ -166,7 +157,7 @@ class _Regularizer:
 @operator(
     "SparseLpRegularizer",
     inplace="0>0!",
-    types={"param": FLOAT, "indices": INTS, "grad": None},
+    types={"indices": INTS, "grad": None},
     effects=("values",),
 )
 def sparse_lp_regularizer(
@@ -189,7 +180,7 @@ def sparse_lp_regularizer(
     return x
 
 
-@operator("VariableLengthSequencePadding", inplace="0>0", types={"x": FLOAT, "lengths": INT32})
+@operator("VariableLengthSequencePadding", inplace="0>0", types={"lengths": INT32})
 def variable_length_sequence_padding(x: Tensor, lengths: Tensor, *, out: Out = None) -> Tensor:
     """X: (time, batch, n) with 0 after the end of each sequence; lengths: (batch) of int32."""
     require(x.dim() == 3, "X has three dimensions", x)
@@ -201,11 +192,7 @@ def variable_length_sequence_padding(x: Tensor, lengths: Tensor, *, out: Out = N
 
 @operator("SinusoidPositionEncoding", types={"positions": INTS})
 def sinusoid_position_encoding(
-    positions: Tensor,
-    *,
-    embedding_size: int = 100,
-    alpha: float = 10000.0,
-    amplitude: float = 1.0,
+    positions: Tensor, *, embedding_size: int = 100, alpha: float = 10000.0, amplitude: float = 1.0
 ) -> Tensor:
     """`amplitude` times sines and cosines of the positions of rows: (m, k) -> (m, k, size).
 

@@ -13,14 +13,7 @@ from torch import Tensor
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import (
-    FLOAT,
-    INT32,
-    INT64,
-    has_values,
-    require,
-    require_range,
-)
+from bridge.caffe2.operators.base.checks import INT32, INT64, has_values, require, require_range
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids, sum_segments
 
 
@@ -63,13 +56,7 @@ def tt_linear_gradient(*inputs: Tensor) -> tuple[Tensor, ...]:
 
 @operator(
     "TTSparseLengthsSum",
-    types={
-        "core0": FLOAT,
-        "core1": FLOAT,
-        "core2": FLOAT,
-        "indices": INT64,
-        "lengths": INT32,
-    },
+    types={"indices": INT64, "lengths": INT32},
     gradient="TTSparseLengthsSumGradient i0 i1 i2 i4 o1 o2 o3 g0 > 0 1 2",
     effects=("values",),
 )
@@ -113,13 +100,7 @@ def tt_sparse_lengths_sum(
     return sum_segments(rows, None, lengths), made[0], made[1], places
 
 
-@operator(
-    "TTSparseLengthsSumGradient",
-    types={
-        "lengths": INT32,
-        "places": INT64,
-    },
-)
+@operator("TTSparseLengthsSumGradient", types={"lengths": INT32, "places": INT64})
 def tt_sparse_lengths_sum_gradient(
     core0: Tensor,
     core1: Tensor,
@@ -149,7 +130,7 @@ def tt_sparse_lengths_sum_gradient(
     return found[0], found[1], found[2]
 
 
-@operator("ConcatBatchMatMulBatchGatherOp", inputs="1-*", types={"indices": INT32, "xs": FLOAT},
+@operator("ConcatBatchMatMulBatchGatherOp", inputs="1-*", types={"indices": INT32},
           effects=("values",))  # fmt: skip
 def products_gathered(indices: Tensor, *xs: Tensor) -> Tensor:
     """The products of all pairs of inputs (N, D) by row, as (N, count * count), at the indices."""

@@ -7,13 +7,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import (
-    BOOL,
-    INTS,
-    NUMBERS_AND_BOOL,
-    has_values,
-    require,
-)
+from bridge.caffe2.operators.base.checks import BOOL, INTS, NUMBERS_AND_BOOL, has_values, require
 from bridge.caffe2.operators.base.rows_and_segments import copied_rows, segment_ids
 
 

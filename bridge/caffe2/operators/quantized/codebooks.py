@@ -22,10 +22,7 @@ def _codes(codes: Tensor, book: Tensor) -> Tensor:
 
 
 @operator(
-    "QuantDecode",
-    types={"codes": CODES},
-    inputs="2-*",
-    gradient="QuantDecodeGradient i* g* > 0",
+    "QuantDecode", types={"codes": CODES}, inputs="2-*", gradient="QuantDecodeGradient i* g* > 0"
 )
 def quant_decode(codebook: Tensor, *codes: Tensor, outputs: OutputCount) -> list[Tensor]:
     """The values of the codebook at the codes in each further input.

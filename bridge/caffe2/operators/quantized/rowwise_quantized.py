@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.execution.function_operator import Out, operator
-from bridge.caffe2.operators.base.checks import FLOAT, INTS, require
+from bridge.caffe2.operators.base.checks import INTS, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, select_rows
 from bridge.caffe2.operators.quantized import byte_kernels
@@ -126,7 +126,7 @@ def float_to_rowwise_quantized_8bits(x: Tensor) -> tuple[Tensor, Tensor]:
     return numbers.view(x.shape), torch.cat([scale, low], 1)
 
 
-@operator("Rowwise8BitQuantizedToFloat", types={"x": BYTES, "scale_bias": FLOAT}, gradient="none")
+@operator("Rowwise8BitQuantizedToFloat", types={"x": BYTES}, gradient="none")
 def rowwise_8bit_quantized_to_float(x: Tensor, scale_bias: Tensor) -> Tensor:
     """The bytes of X as float32, by scale and bias of each row."""
     require(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
+from bridge.caffe2.operators.base.checks import INT64, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.search import top_k_kernels
 
@@ -87,7 +87,7 @@ def top_k(
 
 @operator(
     "FlexibleTopK",
-    types={"x": FLOAT, "k": INT64},
+    types={"k": INT64},
     gradient="FlexibleTopKGradient i0 i1 g0 o1 > 0",
     effects=("values",),
 )

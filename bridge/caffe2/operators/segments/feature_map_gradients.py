@@ -48,12 +48,7 @@ def _require_masks(given: Sequence[Tensor]) -> None:
         require(one.dtype == torch.bool, "masks are bool", one.dtype)
 
 
-@operator(
-    "MergeSingleScalarFeatureTensorsGradient",
-    types=None,
-    inputs="2-*",
-    effects=("values",),
-)
+@operator("MergeSingleScalarFeatureTensorsGradient", types=None, inputs="2-*", effects=("values",))
 def merge_single_scalar_feature_tensors_gradient(
     *masks_and_gradient: Tensor, outputs: OutputCount
 ) -> list[Tensor]:
@@ -83,12 +78,7 @@ def merge_single_list_feature_tensors_gradient(
     return _apart(examples, merged, outputs)
 
 
-@operator(
-    "MergeMultiScalarFeatureTensorsGradient",
-    types=None,
-    inputs="2-*",
-    effects=("values",),
-)
+@operator("MergeMultiScalarFeatureTensorsGradient", types=None, inputs="2-*", effects=("values",))
 def merge_multi_scalar_feature_tensors_gradient(
     *lengths_and_gradient: Tensor, outputs: OutputCount
 ) -> list[Tensor]:

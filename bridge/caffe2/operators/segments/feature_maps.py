@@ -260,9 +260,7 @@ def _inner_lengths(given: Sequence[Tensor], examples: list[Tensor]) -> list[Tens
     effects=("values",),
     gradient=_merged_gradient,
 )
-def merge_multi_list_feature_tensors(
-    *features: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def merge_multi_list_feature_tensors(*features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Features: lengths, keys, lengths of lists, values. Outputs: the same, merged."""
     count, keys, examples, _ = _multi(features[::4], features[1::4])
     lengths = _inner_lengths(features[2::4], examples)

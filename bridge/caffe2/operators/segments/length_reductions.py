@@ -46,9 +46,7 @@ def _weights_of(weights: Tensor, n: int) -> Tensor:
 
 
 @operator(
-    "LengthsSum",
-    types=BY_LENGTHS,
-    gradient="LengthsIndicesInGradientSumGradient g0 i1 i0 > 0",
+    "LengthsSum", types=BY_LENGTHS, gradient="LengthsIndicesInGradientSumGradient g0 i1 i0 > 0"
 )
 def lengths_sum(data: Tensor, lengths: Tensor, *, out: Out = None) -> Tensor:
     """The sum of the rows of each segment."""
@@ -57,9 +55,7 @@ def lengths_sum(data: Tensor, lengths: Tensor, *, out: Out = None) -> Tensor:
 
 
 @operator(
-    "LengthsMean",
-    types=BY_LENGTHS,
-    gradient="LengthsIndicesInGradientMeanGradient g0 i1 i0 > 0",
+    "LengthsMean", types=BY_LENGTHS, gradient="LengthsIndicesInGradientMeanGradient g0 i1 i0 > 0"
 )
 def lengths_mean(data: Tensor, lengths: Tensor, *, out: Out = None) -> Tensor:
     """The mean of the rows of each segment; 0 for no rows."""
@@ -71,10 +67,7 @@ def lengths_mean(data: Tensor, lengths: Tensor, *, out: Out = None) -> Tensor:
     "LengthsWeightedSum",
     types=BY_LENGTHS,
     gradient=by_argument(
-        "grad_on_weights",
-        0,
-        "$WithMainInputGradient i1 g0 i2 i0 > 0 1",
-        "$Gradient i1 g0 i2 > 0",
+        "grad_on_weights", 0, "$WithMainInputGradient i1 g0 i2 i0 > 0 1", "$Gradient i1 g0 i2 > 0"
     ),
 )
 def lengths_weighted_sum(

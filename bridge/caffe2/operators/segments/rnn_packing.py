@@ -14,10 +14,7 @@ SEQUENCES = {"values": NUMBERS, "lengths": INT32}
 
 
 @operator(
-    "PackRNNSequence",
-    types=SEQUENCES,
-    gradient="UnpackRNNSequence g0 i1 > 0",
-    effects=("values",),
+    "PackRNNSequence", types=SEQUENCES, gradient="UnpackRNNSequence g0 i1 > 0", effects=("values",)
 )
 def pack_rnn_sequence(values: Tensor, lengths: Tensor) -> Tensor:
     """(values: (sum of lengths, D...), lengths: (N)) -> (longest, N, D...), padded with 0.
@@ -35,10 +32,7 @@ def pack_rnn_sequence(values: Tensor, lengths: Tensor) -> Tensor:
 
 
 @operator(
-    "UnpackRNNSequence",
-    types=SEQUENCES,
-    gradient="PackRNNSequence g0 i1 > 0",
-    effects=("values",),
+    "UnpackRNNSequence", types=SEQUENCES, gradient="PackRNNSequence g0 i1 > 0", effects=("values",)
 )
 def unpack_rnn_sequence(values: Tensor, lengths: Tensor) -> Tensor:
     """(values: (longest, N, D...), lengths: (N)) -> (sum of lengths, D...)."""

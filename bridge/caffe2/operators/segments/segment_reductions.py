@@ -186,11 +186,7 @@ def sparse_sorted_segment_weighted_sum(
     return _sum(*_sorted(_weighted(_rows(data, indices), weights), segment_ids))
 
 
-@operator(
-    "UnsortedSegmentSum",
-    types=BY_IDS,
-    gradient="UnsortedSegmentSumGradient g0 i1 > 0",
-)
+@operator("UnsortedSegmentSum", types=BY_IDS, gradient="UnsortedSegmentSumGradient g0 i1 > 0")
 def unsorted_segment_sum(
     data: Tensor, segment_ids: Tensor, *, num_segments: int = -1, out: Out = None
 ) -> Tensor:
@@ -204,11 +200,7 @@ def unsorted_segment_sum(
     return _sum(*_unsorted(data, segment_ids, num_segments))
 
 
-@operator(
-    "UnsortedSegmentMean",
-    types=BY_IDS,
-    gradient="UnsortedSegmentMeanGradient g0 i1 > 0",
-)
+@operator("UnsortedSegmentMean", types=BY_IDS, gradient="UnsortedSegmentMeanGradient g0 i1 > 0")
 def unsorted_segment_mean(data: Tensor, segment_ids: Tensor, *, num_segments: int = -1) -> Tensor:
     """The mean of the rows of each of `num_segments`, by default the greatest id + 1."""
     return _mean(*_unsorted(data, segment_ids, num_segments))
@@ -224,9 +216,7 @@ def unsorted_segment_weighted_sum(
 
 
 @operator(
-    "SparseUnsortedSegmentSum",
-    types=BY_INDICES,
-    gradient="UnsortedSegmentSumGradient g0 i2 > 0@1",
+    "SparseUnsortedSegmentSum", types=BY_INDICES, gradient="UnsortedSegmentSumGradient g0 i2 > 0@1"
 )
 def sparse_unsorted_segment_sum(
     data: Tensor, indices: Tensor, segment_ids: Tensor, *, num_segments: int = -1

@@ -17,7 +17,6 @@ from torch.nn import functional
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import (
-    FLOAT,
     INT32,
     image_order,
     require,
@@ -205,9 +204,7 @@ def _log_not(x: Tensor) -> Tensor:
 
 
 @operator(
-    "SigmoidFocalLoss",
-    types={"logits": FLOAT, "labels": INT32, "positives": FLOAT},
-    gradient="SigmoidFocalLossGradient i0 i1 i2 g0 > 0",
+    "SigmoidFocalLoss", types={"labels": INT32}, gradient="SigmoidFocalLossGradient i0 i1 i2 g0 > 0"
 )
 def sigmoid_focal_loss(
     logits: Tensor, labels: Tensor, positives: Tensor, *, focal: FocalLoss, num_classes: int = 80
@@ -226,11 +223,7 @@ def sigmoid_focal_loss(
     return total * -focal.scale / _positives(positives)
 
 
-@operator(
-    "SigmoidFocalLossGradient",
-    types={"logits": FLOAT, "labels": INT32, "positives": FLOAT, "dloss": FLOAT},
-    defaults=sigmoid_focal_loss,
-)
+@operator("SigmoidFocalLossGradient", types={"labels": INT32}, defaults=sigmoid_focal_loss)
 def sigmoid_focal_loss_gradient(
     logits: Tensor,
     labels: Tensor,
@@ -262,7 +255,7 @@ def _of_label(labels: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
 
 @operator(
     "SoftmaxFocalLoss",
-    types={"scores": FLOAT, "labels": INT32, "positives": FLOAT},
+    types={"labels": INT32},
     gradient="SoftmaxFocalLossGradient i0 i1 i2 o1 g0 > 0",
 )
 def softmax_focal_loss(
@@ -280,11 +273,7 @@ def softmax_focal_loss(
     return loss, p.detach().reshape(-1)  # Caffe2 has no gradient of P here
 
 
-@operator(
-    "SoftmaxFocalLossGradient",
-    types={"scores": FLOAT, "labels": INT32, "positives": FLOAT, "p": FLOAT, "dloss": FLOAT},
-    defaults=softmax_focal_loss,
-)
+@operator("SoftmaxFocalLossGradient", types={"labels": INT32}, defaults=softmax_focal_loss)
 def softmax_focal_loss_gradient(
     scores: Tensor,
     labels: Tensor,
@@ -337,7 +326,7 @@ def _normalizer(wanted: Tensor, normalize: int) -> Tensor | float:
 
 @operator(
     "SigmoidCrossEntropyLoss",
-    types={"x": FLOAT, "targets": INT32},
+    types={"targets": INT32},
     gradient="SigmoidCrossEntropyLossGradient i0 i1 g0 > 0",
 )
 def sigmoid_cross_entropy_loss(
@@ -357,9 +346,7 @@ def sigmoid_cross_entropy_loss(
 
 
 @operator(
-    "SigmoidCrossEntropyLossGradient",
-    types={"x": FLOAT, "targets": INT32, "dloss": FLOAT},
-    defaults=sigmoid_cross_entropy_loss,
+    "SigmoidCrossEntropyLossGradient", types={"targets": INT32}, defaults=sigmoid_cross_entropy_loss
 )
 def sigmoid_cross_entropy_loss_gradient(
     x: Tensor, targets: Tensor, dloss: Tensor, *, scale: float, normalize: int

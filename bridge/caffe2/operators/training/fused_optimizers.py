@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from torch import Tensor
 
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import Function, Out, operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT32, INTS, require
+from bridge.caffe2.operators.base.checks import INT32, INTS, require
 from bridge.caffe2.operators.base.rows_and_segments import (
     check_rows,
     positions_in_segments,
     segment_ids,
 )
 from bridge.caffe2.operators.training.row_rounds import rounds_of_rows
-from bridge.caffe2.operators.training.sparse_optimizers import (
-    AdagradRule,
-    sparse_adagrad,
-)
+from bridge.caffe2.operators.training.sparse_optimizers import AdagradRule, sparse_adagrad
 
 
 class FusedRule(AdagradRule):
@@ -44,8 +40,6 @@ class FusedRule(AdagradRule):
 
 def _fused(*names: str, weighted: bool) -> Callable[[Function], Function]:
     """Return a decorator that declares these types, each also with RowWise and with Approx."""
-    floats = ("param", "moment", *(("aux",) if weighted else ()), "grad", "lr")
-    types: dict[str, Any] = dict.fromkeys(floats, FLOAT) | {"indices": INTS, "lengths": INT32}
 
     def declare(function: Function) -> Function:
         for name in names:
@@ -54,7 +48,7 @@ def _fused(*names: str, weighted: bool) -> Callable[[Function], Function]:
                     operator(
                         f"{rows}SparseAdagradFusedWithSparseLengths{name}Gradient{approximate}",
                         inplace="0>0!,1>1!",
-                        types=types,
+                        types={"indices": INTS, "lengths": INT32},
                         outputs=3 if weighted else 2,
                         effects=("values",),
                         gradient="undefined",

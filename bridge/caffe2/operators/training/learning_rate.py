@@ -86,13 +86,7 @@ class Policy:
         return POLICIES[policy](n, get)
 
 
-@operator(
-    "LearningRate",
-    types=INT64,
-    gradient="none",
-    on_host=("iteration",),
-    effects=("errors",),
-)
+@operator("LearningRate", types=INT64, gradient="none", on_host=("iteration",), effects=("errors",))
 def learning_rate(
     iteration: Tensor, *, policy: Policy, device: TargetDevice = "cpu", out: Out = None
 ) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from bridge.caffe2.execution.function_operator import Out, operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
+from bridge.caffe2.operators.base.checks import INT32, require
 
 _HUGE = 100.0  # above it log(sigmoid(x)) is 0
 _LEAST = 1e-5  # the least divisor, in place of an ideal gain
@@ -24,16 +24,14 @@ def _sessions(session_lengths: Tensor, numel: int) -> list[int]:
     lengths: list[int] = session_lengths.reshape(-1).tolist()
     require(min(lengths, default=0) >= 0, "lengths are not negative", lengths)
     require(
-        sum(lengths) <= numel,
-        f"the lengths of sessions add up to at most {numel}",
-        sum(lengths),
+        sum(lengths) <= numel, f"the lengths of sessions add up to at most {numel}", sum(lengths)
     )
     return lengths
 
 
 @operator(
     "LambdaRankNdcg",
-    types={"y": FLOAT, "ratings": FLOAT, "session_lengths": INT32},
+    types={"session_lengths": INT32},
     gradient="LambdaRankNdcgGradient i0 i2 o1 g0 > 0",
     effects=("values",),
 )
@@ -96,11 +94,7 @@ def _discounts(by: Tensor) -> Tensor:
     return torch.empty_like(ranks).index_copy_(0, order, math.log(2) / ranks.log())
 
 
-@operator(
-    "LambdaRankNdcgGradient",
-    types={"y": FLOAT, "session_lengths": INT32, "dy_cache": FLOAT, "dloss": FLOAT},
-    effects=("values",),
-)
+@operator("LambdaRankNdcgGradient", types={"session_lengths": INT32}, effects=("values",))
 def lambda_rank_ndcg_gradient(
     y: Tensor, session_lengths: Tensor, dy_cache: Tensor, dloss: Tensor, *, out: Out = None
 ) -> Tensor:

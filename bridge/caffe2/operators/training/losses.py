@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, has_values, require
+from bridge.caffe2.operators.base.checks import INT32, gathered, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
@@ -39,9 +39,7 @@ def _bounded(p: Tensor) -> Tensor:
 
 
 @operator(
-    "LabelCrossEntropy",
-    types={"x": FLOAT, "label": INT32},
-    gradient="LabelCrossEntropyGradient i0 i1 g0 > 0",
+    "LabelCrossEntropy", types={"label": INT32}, gradient="LabelCrossEntropyGradient i0 i1 g0 > 0"
 )
 def label_cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
     """(X: (N, D), label: (N) of int32) -> -log(max(X at the label, 1e-20)): (N).
@@ -59,7 +57,7 @@ def label_cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
     return torch.neg(_bounded(gathered("labels", rows, at).view(-1)).log(), out=out)
 
 
-@operator("LabelCrossEntropyGradient", types={"x": FLOAT, "label": INT32, "dy": FLOAT})
+@operator("LabelCrossEntropyGradient", types={"label": INT32})
 def label_cross_entropy_gradient(
     x: Tensor, label: Tensor, dy: Tensor, *, out: Out = None
 ) -> Tensor:
@@ -126,8 +124,7 @@ def _matrices(
 ) -> list[Tensor]:
     """Return logits, targets and, if there are any, weights as matrices (N, D)."""
     require(
-        not (log_d_trick and unjoined_lr_loss),
-        "log_D_trick and unjoined_lr_loss are not both set",
+        not (log_d_trick and unjoined_lr_loss), "log_D_trick and unjoined_lr_loss are not both set"
     )
     inputs = [logits, *(one for one in others if one is not None)]
     for other in inputs[1:]:
@@ -195,8 +192,7 @@ def _logits_gradient(
 
 
 @operator(
-    "SigmoidCrossEntropyWithLogits",
-    gradient="SigmoidCrossEntropyWithLogitsGradient g0 i0 i1 > 0",
+    "SigmoidCrossEntropyWithLogits", gradient="SigmoidCrossEntropyWithLogitsGradient g0 i0 i1 > 0"
 )
 def sigmoid_cross_entropy_with_logits(
     logits: Tensor,
@@ -215,11 +211,7 @@ def sigmoid_cross_entropy_with_logits(
     gradient="WeightedSigmoidCrossEntropyWithLogitsGradient g0 i0 i1 i2 > 0",
 )
 def weighted_sigmoid_cross_entropy_with_logits(
-    logits: Tensor,
-    targets: Tensor,
-    weights: Tensor,
-    *,
-    out: Out = None,
+    logits: Tensor, targets: Tensor, weights: Tensor, *, out: Out = None
 ) -> Tensor:
     """(logits: (N..., D), targets, weights) -> the mean loss of each row (N...)."""
     return _logits_loss(logits, targets, weights, False, False, out)
@@ -241,10 +233,7 @@ def sigmoid_cross_entropy_with_logits_gradient(
 
 @operator("WeightedSigmoidCrossEntropyWithLogitsGradient")
 def weighted_sigmoid_cross_entropy_with_logits_gradient(
-    dy: Tensor,
-    logits: Tensor,
-    targets: Tensor,
-    weights: Tensor,
+    dy: Tensor, logits: Tensor, targets: Tensor, weights: Tensor
 ) -> Tensor:
     """(dY: (N...), logits, targets, weights) -> the gradient of the logits."""
     return _logits_gradient(dy, logits, targets, weights, False, False, None)

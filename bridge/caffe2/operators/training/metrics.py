@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, require
+from bridge.caffe2.operators.base.checks import INT32, gathered, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.layers import distance_kernels
 from bridge.caffe2.operators.training import loss_kernels
@@ -45,7 +45,7 @@ def _classified(x: Tensor, label: Tensor) -> None:
     require(label.shape[0] == x.shape[0], "there is one label per row", label, x)
 
 
-@operator("Accuracy", types={"x": FLOAT, "label": INT32}, gradient="undefined")
+@operator("Accuracy", types={"label": INT32}, gradient="undefined")
 def accuracy(x: Tensor, label: Tensor, *, top_k: int = 1, out: Out = None) -> Tensor:
     """(predictions: (N, D), labels: (N) of int32) -> the fraction of labels in the top `k`.
 
@@ -70,7 +70,7 @@ def accuracy(x: Tensor, label: Tensor, *, top_k: int = 1, out: Out = None) -> Te
     return right.to(x.dtype) / x.shape[0]
 
 
-@operator("MultiClassAccuracy", types={"x": FLOAT, "label": INT32}, gradient="undefined")
+@operator("MultiClassAccuracy", types={"label": INT32}, gradient="undefined")
 def multi_class_accuracy(x: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
     """(predictions: (N, D), labels: (N) of int32) -> accuracy and count per label (D).
 

@@ -9,10 +9,9 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import FLOAT
 from bridge.caffe2.operators.training.optimizers import alike, learning_rate_of, momentum_step
 
-_HALF = dict.fromkeys(("grad", "moment", "param"), (c10.float16,)) | {"lr": FLOAT}
+_HALF = dict.fromkeys(("grad", "moment", "param"), (c10.float16,))
 _DECLARED: dict[str, Any] = {
     "inplace": "0>0,1>1,3>2",
     "gradient": "undefined",

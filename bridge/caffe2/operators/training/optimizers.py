@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
+from bridge.caffe2.operators.base.checks import INT64, require
 from bridge.caffe2.operators.base.cpu_kernels import takes_few
 from bridge.caffe2.operators.training import step_kernels
 from bridge.caffe2.operators.training.row_rounds import stepped
@@ -107,8 +107,7 @@ def adam_correction(iteration: Tensor, beta1: float, beta2: float) -> Tensor:
 @operator(
     "Adam",
     inplace="0>0,1>1,2>2",
-    types=dict.fromkeys(("param", "moment_1", "moment_2", "grad", "lr"), FLOAT)
-    | {"iteration": INT64},
+    types={"iteration": INT64},
     on_host=("iteration",),
     outputs="3-4",
     gradient="undefined",
@@ -327,7 +326,7 @@ def lars(
 @operator(
     "WeightScale",
     inplace="0>0",
-    types={"w": FLOAT, "iteration": INT64},
+    types={"iteration": INT64},
     on_host=("iteration",),
     gradient="undefined",
 )

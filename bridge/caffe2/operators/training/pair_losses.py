@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
+from bridge.caffe2.operators.base.checks import INT32, require
 
 
 def _apart(x1: Tensor, x2: Tensor, y: Tensor, margin: float) -> Tensor:
@@ -19,7 +19,7 @@ def _apart(x1: Tensor, x2: Tensor, y: Tensor, margin: float) -> Tensor:
 
 @operator(
     "MarginRankingCriterion",
-    types={"x1": FLOAT, "x2": FLOAT, "y": INT32},
+    types={"y": INT32},
     gradient="MarginRankingCriterionGradient i0 i1 i2 g0 > 0 1",
 )
 def margin_ranking_criterion(
@@ -32,11 +32,7 @@ def margin_ranking_criterion(
     return torch.clamp(_apart(x1, x2, y, margin), min=0, out=out)
 
 
-@operator(
-    "MarginRankingCriterionGradient",
-    types={"x1": FLOAT, "x2": FLOAT, "y": INT32, "dloss": FLOAT},
-    defaults=margin_ranking_criterion,
-)
+@operator("MarginRankingCriterionGradient", types={"y": INT32}, defaults=margin_ranking_criterion)
 def margin_ranking_criterion_gradient(
     x1: Tensor, x2: Tensor, y: Tensor, dloss: Tensor, *, margin: float
 ) -> tuple[Tensor, Tensor]:
@@ -48,7 +44,7 @@ def margin_ranking_criterion_gradient(
 
 @operator(
     "CosineEmbeddingCriterion",
-    types={"s": FLOAT, "y": INT32},
+    types={"y": INT32},
     gradient="CosineEmbeddingCriterionGradient i0 i1 g0 > 0",
 )
 def cosine_embedding_criterion(
@@ -63,9 +59,7 @@ def cosine_embedding_criterion(
 
 
 @operator(
-    "CosineEmbeddingCriterionGradient",
-    types={"s": FLOAT, "y": INT32, "dloss": FLOAT},
-    defaults=cosine_embedding_criterion,
+    "CosineEmbeddingCriterionGradient", types={"y": INT32}, defaults=cosine_embedding_criterion
 )
 def cosine_embedding_criterion_gradient(
     s: Tensor, y: Tensor, dloss: Tensor, *, margin: float, out: Out = None
@@ -97,9 +91,7 @@ def _ordered_pairs(label: Tensor) -> Tensor:
 
 
 @operator(
-    "PairWiseLoss",
-    types={"x": FLOAT, "label": FLOAT, "lengths": INT32},
-    gradient="PairWiseLossGradient i0 i1 g0 i2? > 0",
+    "PairWiseLoss", types={"lengths": INT32}, gradient="PairWiseLossGradient i0 i1 g0 i2? > 0"
 )
 def pair_wise_loss(x: Tensor, label: Tensor, lengths: Tensor | None = None) -> Tensor:
     """(X: (N), labels: (N), optionally lengths) -> the mean of log(1 + exp(Xj - Xi)) by session.
@@ -126,10 +118,7 @@ def _soft_plus(x: Tensor) -> Tensor:
     return large.masked_fill(x < -edge, 0)
 
 
-@operator(
-    "PairWiseLossGradient",
-    types={"x": FLOAT, "label": FLOAT, "dy": FLOAT, "lengths": INT32},
-)
+@operator("PairWiseLossGradient", types={"lengths": INT32})
 def pair_wise_loss_gradient(
     x: Tensor, label: Tensor, dy: Tensor, lengths: Tensor | None = None
 ) -> Tensor:

@@ -11,7 +11,6 @@ from torch import Tensor
 from bridge import c10
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import (
-    FLOAT,
     INT32,
     axis_from_front,
     gathered,
@@ -93,7 +92,7 @@ def _row_weights(weight: Tensor | None, rows: Tensor) -> Tensor | None:
 
 @operator(
     "SoftmaxWithLoss",
-    types={"x": FLOAT, "label": _LABELS, "weight": FLOAT},
+    types={"label": _LABELS},
     outputs="2-3",
     gradient="SoftmaxWithLossGradient i0 i1 i2? o0 g1 > 0",
 )
@@ -153,7 +152,7 @@ def softmax_with_loss(
 
 @operator(
     "SoftmaxWithLossGradient",
-    types={"x": None, "label": _LABELS, "weight": FLOAT, "p": FLOAT, "dloss": FLOAT},
+    types={"x": None, "label": _LABELS},
     inputs="0-*",
     defaults=softmax_with_loss,
 )
@@ -219,7 +218,7 @@ def _pixels(x: Tensor, label: Tensor, weight: Tensor | None) -> tuple[Tensor, Te
 
 @operator(
     "SpatialSoftmaxWithLoss",
-    types={"x": FLOAT, "label": INT32, "weight": FLOAT},
+    types={"label": INT32},
     gradient="SpatialSoftmaxWithLossGradient i0 i1 i2? o0 g1 > 0",
 )
 def spatial_softmax_with_loss(
@@ -243,11 +242,7 @@ def spatial_softmax_with_loss(
     return p, loss
 
 
-@operator(
-    "SpatialSoftmaxWithLossGradient",
-    types={"x": None, "label": INT32, "weight": FLOAT, "p": FLOAT, "dloss": FLOAT},
-    inputs="0-*",
-)
+@operator("SpatialSoftmaxWithLossGradient", types={"x": None, "label": INT32}, inputs="0-*")
 def spatial_softmax_with_loss_gradient(
     x: Tensor,
     label: Tensor,

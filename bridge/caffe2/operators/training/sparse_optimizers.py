@@ -17,13 +17,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import Function, Out, OutputCount, operator
-from bridge.caffe2.operators.base.checks import (
-    FLOAT,
-    INT64,
-    INTS,
-    require,
-    single,
-)
+from bridge.caffe2.operators.base.checks import INT64, INTS, require, single
 from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.training import sparse_kernels, step_kernels
 from bridge.caffe2.operators.training.ftrl import FtrlSettings, ftrl_step
@@ -33,19 +27,12 @@ from bridge.caffe2.operators.training.optimizers import (
     momentum_step,
     storm_rate,
 )
-from bridge.caffe2.operators.training.row_rounds import (
-    rounds_of_rows,
-    row_width,
-    stepped,
-    writable,
-)
+from bridge.caffe2.operators.training.row_rounds import rounds_of_rows, row_width, stepped, writable
 
 
-def _on_rows(
-    name: str, *floats: str, inplace: str, **declared: Any
-) -> Callable[[Function], Function]:
-    """Return `operator` for inputs `floats`, and `indices`, and maybe `iteration`."""
-    types: dict[str, Any] = dict.fromkeys(floats, FLOAT) | {"indices": INTS}
+def _on_rows(name: str, *, inplace: str, **declared: Any) -> Callable[[Function], Function]:
+    """Return `operator` for inputs of floats, and `indices`, and maybe `iteration`."""
+    types: dict[str, Any] = {"indices": INTS}
     if declared.pop("iterates", False):
         types["iteration"] = INT64
         declared["on_host"] = ("iteration",)
@@ -65,14 +52,7 @@ def _matrix(x: Tensor, rows: int) -> Tensor:
     return x.view(rows, x.numel() // max(rows, 1))
 
 
-@_on_rows(
-    "SparseMomentumSGDUpdate",
-    "grad",
-    "moment",
-    "lr",
-    "param",
-    inplace="0>0,1>1!,3>2!",
-)
+@_on_rows("SparseMomentumSGDUpdate", inplace="0>0,1>1!,3>2!")
 def sparse_momentum_sgd_update(
     grad: Tensor,
     moment: Tensor,
@@ -101,9 +81,6 @@ def sparse_momentum_sgd_update(
         by_row[places], moments[rows] = step, new
         params[rows] -= step
     return steps, new_moment, new_param
-
-
-_ADAGRAD = ("param", "moment", "grad", "lr")
 
 
 def _squares(g: Tensor, by_row: bool) -> Tensor:
@@ -144,8 +121,8 @@ class AdagradRule:
         return cls(arguments)
 
 
-@_on_rows("SparseAdagrad", *_ADAGRAD, inplace="0>0!,1>1!")
-@_on_rows("RowWiseSparseAdagrad", *_ADAGRAD, inplace="0>0!,1>1!")
+@_on_rows("SparseAdagrad", inplace="0>0!,1>1!")
+@_on_rows("RowWiseSparseAdagrad", inplace="0>0!,1>1!")
 def sparse_adagrad(
     param: Tensor,
     moment: Tensor,
@@ -218,11 +195,8 @@ class AdamRule:
         return math.sqrt(ratio) * correction, True
 
 
-_ADAM = ("param", "moment_1", "moment_2", "grad", "lr")
-
-
-@_on_rows("SparseAdam", *_ADAM, iterates=True, inplace="0>0!,1>1!,2>2!", outputs="3-4")
-@_on_rows("RowWiseSparseAdam", *_ADAM, iterates=True, inplace="0>0!,1>1!,2>2!", outputs="3-4")
+@_on_rows("SparseAdam", iterates=True, inplace="0>0!,1>1!,2>2!", outputs="3-4")
+@_on_rows("RowWiseSparseAdam", iterates=True, inplace="0>0!,1>1!,2>2!", outputs="3-4")
 def sparse_adam(
     param: Tensor,
     moment_1: Tensor,
@@ -271,11 +245,7 @@ def sparse_adam(
     return (*made, by_row_steps)
 
 
-@_on_rows(
-    "SparseAdadelta",
-    *("param", "moment", "moment_delta", "grad", "lr"),
-    inplace="0>0!,1>1!,2>2!",
-)
+@_on_rows("SparseAdadelta", inplace="0>0!,1>1!,2>2!")
 def sparse_adadelta(
     param: Tensor,
     moment: Tensor,
@@ -307,7 +277,7 @@ def sparse_adadelta(
     return made
 
 
-@_on_rows("SparseFtrl", "var", "n_z", "grad", "alpha", inplace="0>0!,1>1!")
+@_on_rows("SparseFtrl", inplace="0>0!,1>1!")
 def sparse_ftrl(
     var: Tensor,
     n_z: Tensor,
@@ -335,7 +305,7 @@ def sparse_ftrl(
     return new_var, new_pairs
 
 
-@_on_rows("SparseWngrad", *_ADAGRAD, inplace="0>0!,1>1!")
+@_on_rows("SparseWngrad", inplace="0>0!,1>1!")
 def sparse_wngrad(
     param: Tensor,
     moment: Tensor,
@@ -365,11 +335,7 @@ def sparse_wngrad(
     return new_param, new_moment
 
 
-@_on_rows(
-    "SparseStorm",
-    *("param", "moment", "grad_sq_sum", "grad", "lr"),
-    inplace="0>0!,1>1!,2>2!",
-)
+@_on_rows("SparseStorm", inplace="0>0!,1>1!,2>2!")
 def sparse_storm(
     param: Tensor,
     moment: Tensor,

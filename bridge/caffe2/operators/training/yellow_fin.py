@@ -7,13 +7,8 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
+from bridge.caffe2.operators.base.checks import INT64, require
 from bridge.caffe2.operators.training.optimizers import alike, written
-
-_FLOATS = (
-    *("param", "moment", "lr_avg", "mu_avg", "curv_win", "g_avg", "g2_avg", "scalars_memory"),
-    "grad",
-)
 
 
 def _tuned(
@@ -32,7 +27,7 @@ def _tuned(
 @operator(
     "YellowFin",
     inplace="0>0,1>1,2>2,3>3,4>4,5>5,6>6,7>7",
-    types=dict.fromkeys(_FLOATS, FLOAT) | {"iteration": INT64},
+    types={"iteration": INT64},
     on_host=("iteration",),
     gradient="undefined",
     outputs=8,
