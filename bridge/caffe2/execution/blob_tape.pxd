@@ -7,9 +7,11 @@ from libc.stdint cimport int64_t
 
 cdef enum:
     MAX_NDIM = 8                # the sizes of tensors of more dimensions are not remembered
+    MOST_BYTES = 128            # of elements that are remembered
 
-# The type and the sizes of a tensor.
+# The type and the sizes of a tensor; of an input whose elements decide sizes, the elements, too.
 cdef class Layout:
+    cdef bytes elements     # None: any
     cdef TypeMeta dtype
     cdef int ndim           # -1: not known
     cdef int64_t[8] sizes
@@ -33,5 +35,6 @@ cdef class BlobTape(Tape):
     cdef list operands          # inputs, then outputs that are written
     cdef list values            # by slot
 
+cdef bytes elements_of(TensorImpl impl)
 cdef BlobTape bound_tape(Tape tape, list tensors, list layouts, Py_ssize_t inputs)
 cdef bint has_layout(object tensor, Layout layout) except -1

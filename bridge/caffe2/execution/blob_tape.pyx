@@ -14,18 +14,25 @@ from bridge.c10.storage cimport BORROWED, READONLY, begin_of, flags_of
 from bridge.c10.tensor_impl cimport (
     FEW_DIMS,
     TensorImpl,
+    device_type_of,
     dtype_of,
+    has_memory,
+    is_contiguous_now,
+    is_pod_now,
     is_storage,
+    is_undefined,
+    nbytes_now,
     offset_of,
     origin_of,
     read_sizes,
     seen,
+    storage_flags,
     storage_of,
 )
 from bridge.caffe2.execution.tape cimport Call, Tape
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.c10.python_api cimport owned
-from bridge.dlpack.abi cimport DLDataType, DLTensor
+from bridge.dlpack.abi cimport DL_CPU, DLDataType, DLTensor
 from bridge.exchange.torch_api cimport torch_c
 from bridge.exchange.torch_description cimport described
 from bridge.exchange.torch_export cimport torch_operand
@@ -54,7 +61,20 @@ cdef class Layout:
         cdef int ndim
         read_sizes(impl, room, &sizes, &ndim)
         return dtype_of(impl) == <PyObject*>self.dtype and ndim == self.ndim \
-            and memcmp(sizes, self.sizes, ndim * sizeof(int64_t)) == 0
+            and memcmp(sizes, self.sizes, ndim * sizeof(int64_t)) == 0 \
+            and (self.elements is None or self.elements == elements_of(impl))
+
+
+cdef bytes elements_of(TensorImpl impl):
+    """Return the elements as bytes; None: they are many, on a device, or another framework's."""
+    cdef char* data
+    impl = seen(impl)
+    if is_undefined(impl) or device_type_of(impl) != DL_CPU or not is_pod_now(impl) \
+            or not has_memory(impl) or not is_contiguous_now(impl) \
+            or nbytes_now(impl) > MOST_BYTES or storage_flags(impl) & BORROWED:
+        return None
+    _kept = impl.held(&data, "Operator.Input")
+    return data[:nbytes_now(impl)]
 
 
 cdef bint has_layout(object tensor, Layout layout) except -1:

@@ -127,10 +127,9 @@ class Bound(BoundCore):
         self.is_filled = not declaration.filled.keys().isdisjoint(
             ("RandomGenerator", "TargetDevice")
         )
-        self.reads_values = declaration.sizes_by_values(len(types))
+        self.reads_values = "values" in declaration.effects
+        self.sized_by = tuple(i for i in sorted(declaration.sized_by) if i < len(types))
         self.out_name = declaration.filled.get("Out")
-        if self.reads_values and self.forced is None and "values" not in declaration.effects:
-            self.out_name = None
         self.has_strings = bool(declaration.strings)
         # Values that decide about errors only do not matter: `recorder` refuses to read them.
         writes_all = self.forced is not None and len(self.forced) == outputs

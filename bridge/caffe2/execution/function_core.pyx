@@ -39,7 +39,13 @@ from bridge.c10.tensor_impl cimport (
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.blobs.replace cimport WORTH_ADOPTING, put_result, same_start
-from bridge.caffe2.execution.blob_tape cimport BlobTape, Layout, bound_tape, has_layout
+from bridge.caffe2.execution.blob_tape cimport (
+    BlobTape,
+    Layout,
+    bound_tape,
+    elements_of,
+    has_layout,
+)
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.tape cimport Tape
 from bridge.caffe2.execution.taped_operator cimport (
@@ -108,7 +114,7 @@ cdef class FunctionCore(TapedOperator):
 
     cdef object _compute(self, bint may_record):
         """Call the function on the inputs, and put its results into the outputs."""
-        cdef list impls, operands, results, layouts, buffers = None, outputs
+        cdef list impls, operands, results, layouts, buffers = None, outputs, elements = []
         cdef dict arguments
         cdef BoundCore bound
         cdef Signature signature
@@ -129,6 +135,8 @@ cdef class FunctionCore(TapedOperator):
                 self.set_tape(blob_tape)
                 return None
             may_record = False
+        if signature is None:
+            elements = [elements_of(<TensorImpl>impls[i]) for i in bound.sized_by]
         operands = [_own_operand(<TensorImpl>impl) for impl in impls]
         _separate(operands, self._inputs)
         if layouts is not None:
@@ -156,12 +164,15 @@ cdef class FunctionCore(TapedOperator):
                 if signature is not None and bound.in_place \
                         and not _have_layouts(operands, None, signature):
                     signature = None     # an output in place gave its input other sizes
-                if signature is not None:
+                if signature is not None and None not in elements:
+                    for i in range(len(elements)):
+                        (<Layout>signature.inputs[bound.sized_by[i]]).elements = elements[i]
                     bound.remember(signature)
             elif calls is not None and outputs is not None:
                 from bridge.caffe2.execution.recorder import compile_calls
 
-                tape = compile_calls(calls, operands, buffers or [], results, bound.in_place)
+                tape = compile_calls(
+                    calls, operands, buffers or [], results, bound.in_place, bound.sized_by)
                 signature.record(tape)
                 if tape is None:
                     bound.is_recorded = False

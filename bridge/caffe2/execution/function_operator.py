@@ -69,7 +69,7 @@ def operator(
     - rearranges: the outputs with elements of the inputs of any type, all by default; strings are
       then represented by indices. A dict says for each output of which input; ``"same"``: of the
       one with the same number; ``"by input"``: likewise, modulo the number of inputs.
-    - sized_by: optional inputs whose elements decide the sizes of the outputs.
+    - sized_by: inputs of a few elements, which decide the sizes of the outputs.
     - defaults: a function whose defaults apply to arguments of the same names, as for a gradient
       operator.
     - devices, engine: as in `register_operator`.

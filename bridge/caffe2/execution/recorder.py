@@ -4,7 +4,8 @@
 A recording is refused, and the function called at each run, if it
 
 - reads the values of elements (``item``, ``tolist``, a tensor as a condition, NumPy): then they may
-  decide which calls it makes;
+  decide which calls it makes; those of inputs that decide sizes (`sized_by`) may be read, since a
+  tape belongs to their values;
 - calls a function whose results have sizes that depend on values, such as ``nonzero``;
 - uses a tensor that is neither an input nor the result of a recorded call.
 """
@@ -127,16 +128,19 @@ def compile_calls(
     buffers: Sequence[Any],
     results: Sequence[Any],
     in_place: dict[int, int] | None,
+    known: Sequence[int] = (),
 ) -> Tape | None:
     """Return the tape of recorded calls; None: it is refused, or has no result that it could put.
 
     operands, buffers: the torch tensors of inputs and outputs in the recorded run. results: what
     the function returned for each output. in_place: the outputs that are inputs; the results of the
     tape are then -1 for an output whose buffer the calls write, and None if they write all. If it
-    is None, the results are tensors of any buffer, or new ones.
+    is None, the results are tensors of any buffer, or new ones. known: the operands whose elements
+    are those of the recorded run whenever the tape is played.
     """
     for keeps_constants in (True, False):
-        found = _Compiler(operands, buffers, keeps_constants).compile(calls, results, in_place)
+        compiler = _Compiler(operands, buffers, keeps_constants, frozenset(known))
+        found = compiler.compile(calls, results, in_place)
         if found is not None:
             return found
     return None
@@ -151,8 +155,13 @@ class _Compiler:
     """
 
     def __init__(
-        self, operands: Sequence[Any], buffers: Sequence[Any], keeps_constants: bool
+        self,
+        operands: Sequence[Any],
+        buffers: Sequence[Any],
+        keeps_constants: bool,
+        known: frozenset[int],
     ) -> None:
+        self.known = known
         self.inputs = len(operands)
         self.keeps_constants = keeps_constants
         self.constants: set[int] = set()
@@ -187,6 +196,8 @@ class _Compiler:
             roots = None
             if used <= self.roots.keys():
                 roots = frozenset().union(*(self.roots[slot] for slot in used))
+            if roots and roots <= self.known and not isinstance(result, torch.Tensor):
+                continue
             is_constant = roots is not None and self._is_constant(function, args, result)
             is_view = is_constant or (
                 roots is not None and self._is_view(function, views, args, result)

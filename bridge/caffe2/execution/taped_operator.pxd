@@ -31,6 +31,7 @@ cdef class BoundCore:
     cdef public str out_name  # pyi: str | None
     cdef public bint is_recorded
     cdef public bint reads_values
+    cdef public tuple sized_by      # inputs whose elements decide sizes  # pyi: tuple[int, ...]
     cdef public bint has_strings    # whether inputs or outputs are `Strings`
     cdef public bint is_filled      # whether `wants` has values of the operator
     cdef list signatures            # the latest first

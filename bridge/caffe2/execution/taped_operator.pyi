@@ -24,6 +24,7 @@ class BoundCore:
     out_name: str | None
     is_recorded: bool
     reads_values: bool
+    sized_by: tuple[int, ...]
     has_strings: bool
     is_filled: bool
 

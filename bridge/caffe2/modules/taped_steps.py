@@ -130,7 +130,12 @@ class Buffers:
         if step.declaration is None:
             return {}
         bound = step.definition.checked
-        if bound.out_name is None or bound.reads_values or bound.forced is not None:
+        if (
+            bound.out_name is None
+            or bound.reads_values
+            or bound.sized_by
+            or bound.forced is not None
+        ):
             return {}
         found = []
         with torch._C.DisableTorchFunction():  # these calls are not those of the step

@@ -149,6 +149,31 @@ def test_sizes_that_alternate_are_recorded_once_each(monkeypatch: pytest.MonkeyP
     assert counts[-1] == counts[1] > 0
 
 
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_sizes_in_an_input_are_those_of_each_run(rewritten: bool) -> None:
+    net = core.Net("sized")
+    net.Reshape(["x", "shape"], ["y", "old"])
+    net.Slice(["y", "starts", "ends"], "part")
+    x = np.arange(12, dtype=np.float32)
+    workspace.FeedBlob("x", x.reshape(1, 12))
+    shapes = [[3, 4], [4, 3], [-1, 2], [12, 1]]
+    workspace.FeedBlob("starts", np.array([0, 0], np.int64))
+    workspace.FeedBlob("shape", np.array(shapes[0], np.int64))
+    workspace.FeedBlob("ends", np.array([2, -1], np.int64))
+    workspace.CreateNet(net)
+    for turn in range(12):
+        shape = shapes[turn % 4] if turn < 8 else [6, 2]
+        if rewritten:
+            workspace.FetchTorch("shape").copy_(torch.tensor(shape))
+        else:
+            workspace.FeedBlob("shape", np.array(shape, np.int64))
+        y = x.reshape(shape)
+        workspace.RunNet(net)
+        assert np.array_equal(workspace.FetchBlob("y"), y)
+        assert np.array_equal(workspace.FetchBlob("part"), y[:2])
+        assert workspace.FetchBlob("old").tolist() == [1, 12]
+
+
 def test_rows_out_of_range_change_nothing_in_a_recorded_run() -> None:
     net = core.Net("step on rows")
     net.SparseAdagrad(["w", "h", "rows", "g", "lr"], ["w", "h"])

@@ -40,7 +40,7 @@ def lengths_range_fill(lengths: Tensor) -> Tensor:
     return positions_in_segments(lengths, segment_ids(lengths)).to(torch.int32)
 
 
-@operator("Range", gradient="none", types=NUMBERS, effects=("values",))
+@operator("Range", gradient="none", types=NUMBERS, sized_by=("first", "second", "third"))
 def range_of(first: Tensor, second: Tensor | None = None, third: Tensor | None = None) -> Tensor:
     """start, start + step, ... before stop. Inputs: stop; start, stop; or start, stop, step."""
     given = [x for x in (first, second, third) if x is not None]

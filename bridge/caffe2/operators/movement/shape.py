@@ -85,7 +85,6 @@ def reshape(
         )
         wanted: list[int] = new_shape.tolist()
         dtype = new_shape.dtype
-        out = None  # which has the sizes that other values asked for
     else:
         require(shape is not None, "there is the argument shape, or an input 1")
         wanted = list(shape or ())

@@ -61,7 +61,6 @@ def slice_(
         for given in (starts_input, ends_input):
             require(given.dim() == 1, "starts and ends have one dimension", given)
         starts, ends = starts_input.tolist(), ends_input.tolist()
-        out = None  # which has the sizes that other values asked for
     require(
         starts is not None and ends is not None,
         "there are the arguments starts and ends, or inputs",

@@ -64,7 +64,7 @@ def tile(
     return x.repeat(repeats)
 
 
-@operator("NumpyTile", types={"x": None, "repeats": INT64}, outputs="0-*", effects=("values",))
+@operator("NumpyTile", types={"x": None, "repeats": INT64}, outputs="0-*", sized_by=("repeats",))
 def numpy_tile(x: Tensor, repeats: Tensor) -> Tensor:
     """X repeated along each dimension as specified in input 1."""
     require(repeats.dim() == 1, "input 1 has one dimension", repeats)
@@ -78,7 +78,7 @@ def numpy_tile(x: Tensor, repeats: Tensor) -> Tensor:
     "Expand",
     types={"x": NUMBERS, "shape": INT64},
     gradient="ExpandGradient g0 i0 > 0",
-    effects=("values",),
+    sized_by=("shape",),
 )
 def expand(x: Tensor, shape: Tensor) -> Tensor:
     """X broadcast with the sizes in input 1; a size below 1 keeps that of X."""
