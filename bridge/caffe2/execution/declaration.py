@@ -21,9 +21,9 @@ argument of the operator:
 An input annotated with `Strings`, or `Tensor | Strings`, is a `Strings` where its elements are
 strings. Other strings are represented by indices, of which 0 stands for the empty string.
 
-A parameter annotated with a class that has ``from_arguments`` stands for several arguments: its
-value is ``from_arguments(arguments)``, computed once; it reads an `Arguments`. Its attribute
-`takes` lists those arguments for torch, as in ``"int pad, int[] pads"``.
+A parameter annotated with a class that has an attribute `takes` stands for several arguments: its
+value is an instance, made once from the `Arguments`, which it reads. `takes` lists those arguments
+for torch, as in ``"int pad, int[] pads"``.
 """
 
 from __future__ import annotations
@@ -184,11 +184,11 @@ class _Argument:
         self.kind = _REPEATED.get(text) or _SINGLE.get(text)
         if self.kind is None:
             self.group = names.get(text)
-            if not hasattr(self.group, "from_arguments"):
+            if not hasattr(self.group, "takes"):
                 raise EnforceTypeError(
                     f"Parameter {name!r} is annotated with {annotation!r}. An argument is an int, "
-                    "float, bool, str, bytes or a list of these, as in list[int], or a class with "
-                    "from_arguments.",
+                    "float, bool, str, bytes or a list of these, as in list[int], or a class of "
+                    "several, with the attribute takes.",
                     "operator",
                 )
 
@@ -200,7 +200,7 @@ class _Argument:
     def value(self, arguments: Arguments) -> Any:
         """Return the value of the argument, of the type of the parameter."""
         if self.group is not None:
-            return self.group.from_arguments(arguments)
+            return self.group(arguments)
         if not arguments.has(self.name):
             if self.default is _REQUIRED:
                 raise EnforceNotMet(f"The argument {self.name} is missing.")

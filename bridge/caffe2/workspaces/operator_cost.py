@@ -65,7 +65,7 @@ def _convolution(definition: Definition, inputs: list[Any]) -> tuple[int, int]:
     arguments = Arguments(definition)
     order = arguments.single("order", "NCHW")
     x, w = (channels_first(one, order) for one in inputs[:2])
-    window = Windows.from_arguments(arguments).on(x.shape[2:])
+    window = Windows(arguments).on(x.shape[2:])
     written = x.shape[0] * prod(window.sizes) * w.shape[0]
     return 2 * written * prod(window.kernel) * w.shape[1], written * _FLOAT_BYTES
 

@@ -12,13 +12,7 @@ class DefinedMode:
     A module whose mode is set passes another `is_test` to the function, with the same outputs.
     """
 
-    __slots__ = ("is_test",)
     takes = "int is_test"
 
-    def __init__(self, is_test: bool) -> None:
-        self.is_test = is_test
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> DefinedMode:
-        """Return the mode that arguments describe."""
-        return cls(bool(arguments.single("is_test", 0)))
+    def __init__(self, arguments: Arguments) -> None:
+        self.is_test = bool(arguments.single("is_test", 0))

@@ -143,11 +143,6 @@ class Windows:
             self.dilation,
         )
 
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> Windows:
-        """Return the windows that arguments describe. Raises EnforceNotMet: there are none such."""
-        return cls(arguments)
-
     def on(self, sizes: Sequence[int]) -> Window:
         """Return the windows of an image of these spatial sizes.
 

@@ -25,35 +25,17 @@ class BoxRules:
     boxes turned by at most `clip_angle_thresh` (1.0) degrees are clipped to the image.
     """
 
-    __slots__ = ("bounds", "clip_angle", "plus_one", "sides")
     takes = (
         "bool angle_bound_on, int angle_bound_lo, int angle_bound_hi, "
         "bool legacy_plus_one, bool rotated, float clip_angle_thresh"
     )
 
-    def __init__(
-        self, plus_one: bool, sides: int, bounds: tuple[int, int] | None, clip_angle: float
-    ) -> None:
-        self.plus_one = plus_one
-        self.sides = sides
-        self.bounds = bounds
-        self.clip_angle = clip_angle
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> BoxRules:
-        """Return the rules that arguments say."""
-        bounds = None
-        if arguments.single("angle_bound_on", True):
-            bounds = (
-                arguments.single("angle_bound_lo", -90),
-                arguments.single("angle_bound_hi", 90),
-            )
-        return cls(
-            bool(arguments.single("legacy_plus_one", True)),
-            5 if arguments.single("rotated", False) else 4,
-            bounds,
-            arguments.single("clip_angle_thresh", 1.0),
-        )
+    def __init__(self, arguments: Arguments) -> None:
+        self.plus_one = bool(arguments.single("legacy_plus_one", True))
+        self.sides = 5 if arguments.single("rotated", False) else 4
+        bounds = arguments.single("angle_bound_lo", -90), arguments.single("angle_bound_hi", 90)
+        self.bounds = bounds if arguments.single("angle_bound_on", True) else None
+        self.clip_angle: float = arguments.single("clip_angle_thresh", 1.0)
 
     def angle_bounds(self) -> tuple[int, int] | None:
         """Return the least and the greatest angle of rotated boxes, or None.

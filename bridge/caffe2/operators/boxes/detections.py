@@ -17,56 +17,34 @@ from bridge.caffe2.operators.boxes.box_rules import BoxRules, array_of, by_score
 
 
 class NMSRules:
-    """Which boxes BoxWithNMSLimit keeps; see there."""
+    """Which boxes BoxWithNMSLimit keeps; see there.
 
-    __slots__ = (
-        "background",
-        "first_box",
-        "first_class",
-        "limit",
-        "rules",
-        "smallest",
-        "softly",
-        "threshold",
-    )
+    Raises EnforceNotMet: there is no such method.
+    """
+
     takes = (
-        "bool angle_bound_on, int angle_bound_lo, int angle_bound_hi, "
-        "bool legacy_plus_one, bool rotated, float clip_angle_thresh, "
-        "str soft_nms_method, bool input_boxes_include_bg_cls, "
+        f"{BoxRules.takes}, str soft_nms_method, bool input_boxes_include_bg_cls, "
         "bool cls_agnostic_bbox_reg, bool output_classes_include_bg_cls, "
         "int detections_per_im, float nms, float score_thresh, bool soft_nms_enabled, "
         "float soft_nms_sigma, float soft_nms_min_score_thres"
     )
 
-    background: int
-    first_box: int
-    first_class: int
-    limit: int
-    rules: BoxRules
-    smallest: float
-    softly: tuple[bool, float, float] | None
-    threshold: float
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> NMSRules:
-        """Return the rules that arguments say. Raises EnforceNotMet: there is no such method."""
+    def __init__(self, arguments: Arguments) -> None:
         method = arguments.single("soft_nms_method", "linear")
         require(method in ("linear", "gaussian"), "soft_nms_method is linear or gaussian", method)
-        made = cls()
-        made.rules = BoxRules.from_arguments(arguments)
-        made.background = int(bool(arguments.single("input_boxes_include_bg_cls", True)))
+        self.rules = BoxRules(arguments)
+        self.background = int(bool(arguments.single("input_boxes_include_bg_cls", True)))
         agnostic = bool(arguments.single("cls_agnostic_bbox_reg", False))
-        made.first_box = -1 if agnostic else made.background
-        made.first_class = int(bool(arguments.single("output_classes_include_bg_cls", True)))
-        made.limit = arguments.single("detections_per_im", 100)
-        made.threshold = arguments.single("nms", 0.3)
-        made.smallest = arguments.single("score_thresh", 0.05)
-        made.softly = None
+        self.first_box = -1 if agnostic else self.background
+        self.first_class = int(bool(arguments.single("output_classes_include_bg_cls", True)))
+        self.limit = arguments.single("detections_per_im", 100)
+        self.threshold = arguments.single("nms", 0.3)
+        self.smallest = arguments.single("score_thresh", 0.05)
+        self.softly: tuple[bool, float, float] | None = None
         if arguments.single("soft_nms_enabled", False):
             sigma = arguments.single("soft_nms_sigma", 0.5)
             least = arguments.single("soft_nms_min_score_thres", 0.001)
-            made.softly = (method == "linear", sigma, least)
-        return made
+            self.softly = (method == "linear", sigma, least)
 
 
 @operator(

@@ -20,21 +20,15 @@ class Collected:
     """Which boxes of the levels are collected.
 
     Arguments: `rpn_min_level` (2), `rpn_max_level` (6), `rpn_post_nms_topN` (2000): the most boxes,
-    or 0 for all.
+    or 0 for all. Raises EnforceNotMet: there are no levels.
     """
 
-    __slots__ = ("levels", "most")
     takes = "int rpn_min_level, int rpn_max_level, int rpn_post_nms_topN"
 
-    def __init__(self, levels: int, most: int) -> None:
-        self.levels = levels
-        self.most = most
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> Collected:
-        """Return the values of the arguments. Raises EnforceNotMet: there are no levels."""
+    def __init__(self, arguments: Arguments) -> None:
         low, high = _levels(arguments, "rpn", 2, 6)
-        return cls(high - low + 1, arguments.single("rpn_post_nms_topN", 2000))
+        self.levels = high - low + 1
+        self.most = arguments.single("rpn_post_nms_topN", 2000)
 
     def of(self, inputs: Sequence[Tensor]) -> NDArray[np.float32]:
         """Return the best boxes (n, 5) of all levels."""
@@ -51,30 +45,20 @@ class Distributed:
 
     Arguments: `roi_min_level` (2), `roi_max_level` (5); `roi_canonical_level` (4): the level of
     boxes with sides of `roi_canonical_scale` (224); `legacy_plus_one` (True): a box includes its
-    last pixel. Boxes with sides twice as long are one level higher.
+    last pixel. Boxes with sides twice as long are one level higher. Raises EnforceNotMet: there are
+    no levels.
     """
 
-    __slots__ = ("high", "low", "middle", "plus_one", "scale")
     takes = (
         "int roi_min_level, int roi_max_level, float roi_canonical_scale, "
         "float roi_canonical_level, bool legacy_plus_one"
     )
 
-    low: int
-    high: int
-    middle: float
-    plus_one: bool
-    scale: float
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> Distributed:
-        """Return the values of the arguments. Raises EnforceNotMet: there are no levels."""
-        made = cls()
-        made.low, made.high = _levels(arguments, "roi", 2, 5)
-        made.scale = arguments.single("roi_canonical_scale", 224.0)
-        made.middle = arguments.single("roi_canonical_level", 4.0)
-        made.plus_one = bool(arguments.single("legacy_plus_one", True))
-        return made
+    def __init__(self, arguments: Arguments) -> None:
+        self.low, self.high = _levels(arguments, "roi", 2, 5)
+        self.scale: float = arguments.single("roi_canonical_scale", 224.0)
+        self.middle: float = arguments.single("roi_canonical_level", 4.0)
+        self.plus_one = bool(arguments.single("legacy_plus_one", True))
 
     def of(self, boxes: NDArray[np.float32], outputs: int) -> list[NDArray[np.generic]]:
         """Return the boxes of each level, and the positions that restore the order of all."""

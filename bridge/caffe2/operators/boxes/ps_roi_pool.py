@@ -27,7 +27,6 @@ class PositionSensitive:
     region in each direction; `output_dim` (1): channels of Y.
     """
 
-    __slots__ = ("channels", "group", "scale")
     takes = "float spatial_scale, int group_size, int output_dim"
 
     def __init__(self, arguments: Arguments) -> None:
@@ -36,11 +35,6 @@ class PositionSensitive:
         self.channels: int = arguments.single("output_dim", 1)
         require(self.scale > 0, "spatial_scale is positive", self.scale)
         require(min(self.group, self.channels) > 0, "group_size and output_dim are positive")
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> PositionSensitive:
-        """Return the values of the arguments. Raises EnforceNotMet: a value is out of range."""
-        return cls(arguments)
 
     def by_bin(self, x: Tensor) -> Tensor:
         """Return X (N, C, H, W) as (N, output_dim, group_size, group_size, H, W)."""

@@ -16,36 +16,24 @@ class RoIRules:
     Arguments: `spatial_scale` (1): pixels of X per pixel of a region; `pooled_h`, `pooled_w` (1);
     `order` (NCHW); `sampling_ratio` (-1): samples per bin and direction, as many as it has pixels
     if not positive; `aligned` (False): pixel centers are at half-integer coordinates.
+    Raises EnforceNotMet: a size is not positive.
     """
 
-    __slots__ = ("aligned", "bins", "order", "ratio", "scale")
     takes = (
         "str order, float spatial_scale, int pooled_h, int pooled_w, int sampling_ratio, "
         "bool aligned"
     )
 
-    aligned: bool
-    bins: tuple[int, int]
-    order: str
-    ratio: int
-    scale: float
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> RoIRules:
-        """Return the values of the arguments. Raises EnforceNotMet: a size is not positive."""
-        made = cls()
-        made.order = image_order(arguments.single("order", "NCHW"))
-        made.scale = arguments.single("spatial_scale", 1.0)
-        made.bins = arguments.single("pooled_h", 1), arguments.single("pooled_w", 1)
-        made.ratio = arguments.single("sampling_ratio", -1)
-        made.aligned = bool(arguments.single("aligned", False))
-        require(made.scale > 0, "spatial_scale is positive", made.scale)
-        require(min(made.bins) > 0, "pooled_h and pooled_w are positive", made.bins)
-        most = max(*made.bins, made.ratio)
-        require(
-            most < 2**31, "bins and sampling_ratio fit an int of 32 bits", made.bins, made.ratio
-        )
-        return made
+    def __init__(self, arguments: Arguments) -> None:
+        self.order = image_order(arguments.single("order", "NCHW"))
+        self.scale: float = arguments.single("spatial_scale", 1.0)
+        self.bins = bins = arguments.single("pooled_h", 1), arguments.single("pooled_w", 1)
+        self.ratio = ratio = arguments.single("sampling_ratio", -1)
+        self.aligned = bool(arguments.single("aligned", False))
+        require(self.scale > 0, "spatial_scale is positive", self.scale)
+        require(min(bins) > 0, "pooled_h and pooled_w are positive", bins)
+        most = max(*bins, ratio)
+        require(most < 2**31, "bins and sampling_ratio fit an int of 32 bits", bins, ratio)
 
 
 def regions_of(r: Tensor, sides: int, images: int) -> tuple[Tensor, Tensor]:

@@ -33,17 +33,13 @@ class Target:
 
     takes = "int to"
 
-    def __init__(self, dtype: c10.TypeMeta) -> None:
+    def __init__(self, arguments: Arguments) -> None:
+        to = arguments.single("to")
+        dtype = c10.float32 if to is None else type_of_argument(to, "to")
         if dtype is c10.float16:
             raise EnforceTypeError("Cast does not support float16 on the CPU; use FloatToHalf.")
         self.name = dtype.name
         self.is_string = dtype is c10.string
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> Target:
-        """Return the type of the arguments of an operator."""
-        to = arguments.single("to")
-        return cls(c10.float32 if to is None else type_of_argument(to, "to"))
 
 
 def _cast_gradient(maker: GradientMaker) -> None:

@@ -58,32 +58,23 @@ def aligned(a: Tensor, b: Tensor, axis: int) -> Tensor:
 class Broadcast:
     """Whether and where input 1 is broadcast, by the arguments of this module.
 
-    `is_set`: whether by them, and not as in NumPy.
+    `is_set`: whether by them, and not as in NumPy. Raises EnforceNotMet: with `broadcast`, as
+    `axis_of`; for Pow also axes without it.
     """
 
-    __slots__ = ("_axis", "is_set")
     takes = "bool broadcast, int axis, str axis_str, str order"
 
-    def __init__(self, is_set: bool, axis: int) -> None:
-        self.is_set = is_set
-        self._axis = axis
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> Broadcast:
-        """Return the values of the arguments.
-
-        Raises EnforceNotMet: with `broadcast`, as `axis_of`; for Pow also axes without it.
-        """
-        is_set = arguments.single("broadcast", False)
+    def __init__(self, arguments: Arguments) -> None:
+        self.is_set = arguments.single("broadcast", False)
         axis, axis_str = arguments.single("axis", -1), arguments.single("axis_str", "")
-        if is_set:
+        if self.is_set:
             axis = axis_of(axis, axis_str, arguments.single("order", "NCHW"))
         elif arguments.type == "Pow" and arguments.inputs == 2:
             require(
                 axis == -1 and not axis_str,
                 "broadcast=1 is set for the arguments axis and axis_str",
             )
-        return cls(is_set, axis)
+        self._axis = axis
 
     def view(self, a: Tensor, b: Tensor) -> Tensor:
         """Return `b`, or a view of it, that broadcasts with `a` as in NumPy.

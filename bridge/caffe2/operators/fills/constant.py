@@ -23,22 +23,14 @@ _ZEROS: dict[str, Any] = {"float32": 0.0, "float64": 0.0, "bool": False, "string
 
 
 class FillValue:
-    """The argument `value`, of type `dtype`, by default the type of `value`."""
+    """The argument `value`, of type `dtype`, by default the type of `value`.
 
-    __slots__ = ("dtype", "torch_dtype", "value")
+    Raises EnforceNotMet: it is out of range, or of another type (also a TypeError).
+    """
+
     takes = "Scalar value, int dtype"
 
-    def __init__(self, value: Any, dtype: TypeMeta) -> None:
-        self.value = value
-        self.dtype = dtype
-        self.torch_dtype = dtype.torch  # here, as torch before 2.9 does not trace it
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> FillValue:
-        """Return the value that arguments say.
-
-        Raises EnforceNotMet: it is out of range, or of another type (also a TypeError).
-        """
+    def __init__(self, arguments: Arguments) -> None:
         given = arguments.fields("value")
         if arguments.has("dtype"):
             dtype = type_of_argument(arguments.single("dtype", 1), "dtype")
@@ -55,7 +47,9 @@ class FillValue:
         elif type(value) is int:
             least, most = _bits(dtype)
             require(least <= value <= most, f"the value is in the range of {dtype.name}", value)
-        return cls(value, dtype)
+        self.value = value
+        self.dtype = dtype
+        self.torch_dtype = dtype.torch  # here, as torch before 2.9 does not trace it
 
 
 def _bits(dtype: TypeMeta) -> tuple[int, int]:

@@ -28,37 +28,25 @@ class FillSizes:
     - with an input: the sizes of input 0, followed by the argument `extra_shape`;
     - with `input_as_shape`: the elements of input 0 (int64), followed by `extra_shape`.
 
+    Raises EnforceNotMet: arguments contradict the number of inputs, or `shape` is not a list.
     Follows FillerOp, caffe2/operators/filler_op.h, PyTorch 1.8.1.
     """
 
-    __slots__ = ("by_elements", "extra", "shape")
     takes = "int[] shape, int[] extra_shape, bool input_as_shape"
 
-    def __init__(self, shape: list[int], extra: list[int], by_elements: bool) -> None:
-        self.shape = shape
-        self.extra = extra
-        self.by_elements = by_elements
+    def __init__(self, arguments: Arguments) -> None:
+        def given(name: str) -> list[int]:
+            return arguments.repeated(name, (0,)) if arguments.has(name) else []
 
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> FillSizes:
-        """Return the sizes that arguments say.
-
-        Raises EnforceNotMet: they contradict the number of inputs, or `shape` is not a list.
-        """
-        shape, extra = arguments.repeated("shape", (0,)), arguments.repeated("extra_shape", (0,))
-        by_elements = arguments.single("input_as_shape", False)
-        if not arguments.has("shape"):
-            shape = []
-        if not arguments.has("extra_shape"):
-            extra = []
+        self.shape, self.extra = shape, extra = given("shape"), given("extra_shape")
+        self.by_elements = arguments.single("input_as_shape", False)
         if arguments.inputs:
             require(not shape, "sizes come from the argument shape or an input, not both", shape)
         else:
             require(not extra, "extra_shape is given with an input only", extra)
-            require(not by_elements, "input_as_shape is given with an input only")
+            require(not self.by_elements, "input_as_shape is given with an input only")
             number = "i" in arguments.fields("shape")
             require(bool(shape) or not number, "shape is a list, as in shape=[2, 3]")
-        return cls(shape, extra, by_elements)
 
     def of(self, x: Tensor | None) -> list[int]:
         """Return the sizes, where `x` is input 0, or None without inputs.

@@ -36,22 +36,14 @@ _TYPES: dict[str, TypeMeta] = {
 
 
 class GivenValues:
-    """The elements in the argument `values`, of the operator's type or `dtype`."""
+    """The elements in the argument `values`, of the operator's type or `dtype`.
 
-    __slots__ = ("dtype", "torch_dtype", "values")
+    Raises EnforceNotMet: there are none, or they are of another type (also a TypeError).
+    """
+
     takes = "Scalar[] values, int dtype"
 
-    def __init__(self, values: Any, dtype: TypeMeta) -> None:
-        self.values = values
-        self.dtype = dtype
-        self.torch_dtype = dtype.torch  # here, as torch before 2.9 does not trace it
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> GivenValues:
-        """Return the values that arguments say.
-
-        Raises EnforceNotMet: there are none, or they are of another type (also a TypeError).
-        """
+    def __init__(self, arguments: Arguments) -> None:
         require(arguments.has("values"), "the argument values is given")
         dtype = _TYPES[arguments.type]
         if dtype is c10.float32 and arguments.has("dtype"):
@@ -73,7 +65,9 @@ class GivenValues:
             )
         if dtype is c10.string:
             values = np.array([as_bytes(one) for one in values], dtype=object)
-        return cls(values, dtype)
+        self.values = values
+        self.dtype = dtype
+        self.torch_dtype = dtype.torch  # here, as torch before 2.9 does not trace it
 
     def filled(self, sizes: list[int], device: Any) -> Any:
         """Return a new tensor, or array of strings, with these sizes.

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.execution.declaration import Arguments
@@ -23,33 +22,26 @@ from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes, room
 
 
 class Limits:
-    """The arguments `min` (0) and `max` (1), unless they are inputs 1 and 2."""
+    """The arguments `min` (0) and `max` (1), unless they are inputs 1 and 2.
 
-    __slots__ = ("high", "low")
+    Raises EnforceNotMet: they are inputs too; also a TypeError: they are of another type; also a
+    ValueError: `max` is not greater than `min`.
+    """
+
     takes = "Scalar min, Scalar max"
 
-    def __init__(self, low: Any, high: Any) -> None:
-        self.low = low
-        self.high = high
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> Limits:
-        """Return the limits that arguments say.
-
-        Raises EnforceNotMet: they are inputs too; also a TypeError: they are of another type; also
-        a ValueError: `max` is not greater than `min`.
-        """
+    def __init__(self, arguments: Arguments) -> None:
         if arguments.inputs == 3:
             for name in ("min", "max"):
                 require(not arguments.has(name), f"{name} is an argument or an input, not both")
-            return cls(None, None)
+            return
         kind = int if arguments.type == "UniformIntFill" else float
         low, high = arguments.single("min", kind(0)), arguments.single("max", kind(1))
         if not low < high:
             raise EnforceValueError(
                 f"max, {high}, has to be greater than min, {low}.", condition="min_ < max_"
             )
-        return cls(low, high)
+        self.low, self.high = low, high
 
     def between(self, least: Tensor | None, most: Tensor | None, dtype: Any) -> tuple[Any, Any]:
         """Return the limits, from inputs if they are given."""
@@ -174,30 +166,21 @@ def msra_fill(
 
 
 class UniqueRange:
-    """The integers from `min` to `max`, of the type `dtype` (int32)."""
+    """The integers from `min` to `max`, of the type `dtype` (int32).
 
-    __slots__ = ("dtype", "high", "low", "torch_dtype")
+    Raises EnforceNotMet: a limit is missing, the range is empty, or not of integers.
+    """
+
     takes = "int min, int max, int dtype"
 
-    def __init__(self, low: int, high: int, dtype: TypeMeta) -> None:
-        self.low = low
-        self.high = high
-        self.dtype = dtype
-        self.torch_dtype = dtype.torch  # here, as torch before 2.9 does not trace it
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> UniqueRange:
-        """Return the range that arguments say.
-
-        Raises EnforceNotMet: a limit is missing, the range is empty, or not of integers.
-        """
-        dtype = type_of_argument(arguments.single("dtype", 2), "dtype")
-        require(dtype in INTS, "dtype is int32 or int64", dtype.name)
+    def __init__(self, arguments: Arguments) -> None:
+        self.dtype = type_of_argument(arguments.single("dtype", 2), "dtype")
+        require(self.dtype in INTS, "dtype is int32 or int64", self.dtype.name)
+        self.torch_dtype = self.dtype.torch  # here, as torch before 2.9 does not trace it
         for name in ("min", "max"):
             require("i" in arguments.fields(name), f"the argument {name} is given")
-        low, high = arguments.single("min", 0), arguments.single("max", 0)
-        require(low < high, "max is greater than min", low, high)
-        return cls(low, high, dtype)
+        self.low, self.high = arguments.single("min", 0), arguments.single("max", 0)
+        require(self.low < self.high, "max is greater than min", self.low, self.high)
 
 
 @operator("UniqueUniformFill", **FILL, effects=("random", "values"))

@@ -48,24 +48,20 @@ def weighted_sample(
 
 
 class SampleCount:
-    """The argument `num_samples` (0), which is absent where input 1 says how many."""
+    """The argument `num_samples` (0), which is absent where input 1 says how many.
 
-    __slots__ = ("number",)
+    Raises EnforceNotMet: it is negative, or given twice.
+    """
+
     takes = "int num_samples"
 
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> SampleCount:
-        """Return the number of samples. Raises EnforceNotMet: it is negative, or given twice."""
-        number = arguments.single("num_samples", 0)
-        require(number >= 0, "num_samples is not negative", number)
+    def __init__(self, arguments: Arguments) -> None:
+        self.number = arguments.single("num_samples", 0)
+        require(self.number >= 0, "num_samples is not negative", self.number)
         require(
             arguments.inputs == 1 or not arguments.has("num_samples"),
             "num_samples is an argument or input 1, not both",
         )
-        return cls(number)
 
 
 @operator(
@@ -98,20 +94,13 @@ def weighted_multi_sampling(
 
 
 class DropRatio:
-    """The argument `ratio` (0), a probability."""
+    """The argument `ratio` (0). Raises EnforceNotMet: it is not a probability."""
 
-    __slots__ = ("value",)
     takes = "float ratio"
 
-    def __init__(self, value: float) -> None:
-        self.value = value
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> DropRatio:
-        """Return the ratio. Raises EnforceNotMet: it is not a probability."""
-        ratio = arguments.single("ratio", 0.0)
-        require(0 <= ratio <= 1, "the ratio is a probability", ratio)
-        return cls(ratio)
+    def __init__(self, arguments: Arguments) -> None:
+        self.value = arguments.single("ratio", 0.0)
+        require(0 <= self.value <= 1, "the ratio is a probability", self.value)
 
 
 @operator(

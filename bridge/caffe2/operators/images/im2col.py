@@ -19,7 +19,6 @@ class Columns:
     sides.
     """
 
-    __slots__ = ("dilation", "kernel", "pad", "stride")
     takes = (
         "int kernel, int kernel_h, int kernel_w, int stride, int stride_h, int stride_w, "
         "int dilation, int dilation_h, int dilation_w, int pad"
@@ -35,11 +34,6 @@ class Columns:
         self.dilation = both("dilation", 1)
         positive = min(*self.kernel, *self.stride, *self.dilation) > 0 and self.pad >= 0
         require(positive, "kernel, stride and dilation are positive, pad is not negative")
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> Columns:
-        """Return the windows that arguments describe."""
-        return cls(arguments)
 
     def counts(self, sizes: tuple[int, int]) -> list[int]:
         """Return the number of windows, vertically and horizontally, in an image of these sizes."""

@@ -23,7 +23,6 @@ class Padding(Windows):
     `value` (0) of constant.
     """
 
-    __slots__ = ("mode", "sides", "value")
     takes = f"{Windows.takes}, str mode, float value"
 
     def __init__(self, arguments: Arguments) -> None:

@@ -17,7 +17,6 @@ class Blocks:
     The other sides have no such argument. `order` must be NCHW.
     """
 
-    __slots__ = ("pad", "size", "top")
     takes = "str order, int pad, int pad_t, int block_size"
 
     def __init__(self, arguments: Arguments) -> None:
@@ -26,11 +25,6 @@ class Blocks:
         self.top = arguments.single("pad_t", self.pad)
         self.size = arguments.single("block_size", 2)
         require(self.size > 0, "block_size is positive", self.size)
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> Blocks:
-        """Return the blocks that arguments describe."""
-        return cls(arguments)
 
 
 @operator("SpaceToBatch", gradient="BatchToSpace g0 > 0")

@@ -26,7 +26,6 @@ class TransposedWindows(Windows):
     `adjs` (0): how much larger the output is at its end; legacy_pad other than 0: no padding.
     """
 
-    __slots__ = ("adj", "head", "tail")
     takes = f"{Windows.takes}, int adj, int adj_h, int adj_w, int[] adjs"
 
     def __init__(self, arguments: Arguments) -> None:
@@ -49,11 +48,6 @@ class TransposedWindows(Windows):
         pads = self.pads if self.legacy == NOTSET else [0] * 2 * len(self.kernel)
         require(min(pads) >= 0, "pads are not negative", pads)
         self.head, self.tail = pads[: len(pads) // 2], pads[len(pads) // 2 :]
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> TransposedWindows:
-        """Return the windows that arguments describe. Raises EnforceNotMet: there are none such."""
-        return cls(arguments)
 
     def sizes(self, x: Tensor) -> list[int]:
         """Return height and width of the output. Raises EnforceNotMet: pads are too large."""

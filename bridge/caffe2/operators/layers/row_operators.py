@@ -140,7 +140,6 @@ def float16_sparse_normalize(
 class _Regularizer:
     """Arguments `p` (2), 1 or 2, and `reg_lambda` (1e-5), the weight."""
 
-    __slots__ = ("p", "weight")
     takes = "float p, float reg_lambda"
 
     def __init__(self, arguments: Arguments) -> None:
@@ -148,10 +147,6 @@ class _Regularizer:
         self.weight = arguments.single("reg_lambda", 1e-5)
         require(self.p in (1, 2), "p is 1 or 2", self.p)
         require(0 < self.weight < 1, "reg_lambda is between 0 and 1", self.weight)
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> _Regularizer:
-        return cls(arguments)
 
 
 @operator(

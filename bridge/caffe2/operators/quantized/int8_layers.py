@@ -88,7 +88,7 @@ class _ImageOperator(_Layer):
     @cached_property
     def windows(self) -> Windows:
         """The windows that the arguments describe."""
-        return Windows.from_arguments(self.arguments)
+        return Windows(self.arguments)
 
     def window(self, sizes: torch.Size) -> Window:
         """Return the windows on images of this height and width."""
@@ -142,7 +142,7 @@ class Int8ConvTranspose(_ImageOperator):
 
     def computed(self) -> Tensor:
         x, w, bias = self.operands()
-        windows = TransposedWindows.from_arguments(self.arguments)
+        windows = TransposedWindows(self.arguments)
         image, kernel = _channels_first(x.bytes), _channels_first(w.bytes)
         require(
             image.shape[1] == kernel.shape[0] and list(kernel.shape[2:]) == list(windows.kernel),
@@ -220,7 +220,7 @@ class Int8RoIAlign(_ImageOperator):
     def computed(self) -> Tensor:
         x, rois = self.quantized(0), self.x(1, (c10.float32,))
         image = _channels_first(x.bytes).float() - x.zero_point
-        rules = RoIRules.from_arguments(self.arguments)
+        rules = RoIRules(self.arguments)
         rules.order = "NCHW"
         y = roi_align(image.contiguous(), rois, rules=rules) * (x.scale / self.scale)
         return clamped(_channels_last(y).round().long(), self.zero_point, 0)

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -59,16 +57,12 @@ class Members:
 
     takes = "Scalar[] value, int dtype"
 
-    def __init__(self, values: list[Any], dtype: int | None) -> None:
-        self.values = values
+    def __init__(self, arguments: Arguments) -> None:
+        self.values = arguments.repeated("value")
+        dtype = arguments.single("dtype")
         self.type = None if dtype is None else type_of_argument(dtype, "dtype")
         # (here, as torch before 2.9 does not trace it)
         self.torch_type = None if self.type is None else self.type.torch
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> Members:
-        """Return the arguments of a definition."""
-        return cls(arguments.repeated("value"), arguments.single("dtype"))
 
 
 @operator("IsMemberOf", types={"x": (*INTS, c10.bool, c10.string)}, gradient="undefined")

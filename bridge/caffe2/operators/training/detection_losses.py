@@ -34,7 +34,6 @@ class SmoothL1:
     Arguments: `beta` (1), and `scale` (1), by which the sum is multiplied.
     """
 
-    __slots__ = ("beta", "scale")
     takes = "float beta, float scale"
 
     def __init__(self, arguments: Arguments) -> None:
@@ -42,11 +41,6 @@ class SmoothL1:
         self.scale: float = arguments.single("scale", 1.0)
         require(self.beta > 0, "beta is positive", self.beta)
         require(self.scale >= 0, "scale is not negative", self.scale)
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> SmoothL1:
-        """Return the values of the arguments. Raises EnforceNotMet: a value is out of range."""
-        return cls(arguments)
 
     def of(self, x: Tensor) -> Tensor:
         """Return the loss of each element."""
@@ -169,7 +163,6 @@ class FocalLoss:
     (0.25), `scale` (1).
     """
 
-    __slots__ = ("alpha", "gamma", "scale")
     takes = "float gamma, float alpha, float scale, str order"
 
     def __init__(self, arguments: Arguments) -> None:
@@ -178,11 +171,6 @@ class FocalLoss:
         self.scale: float = arguments.single("scale", 1.0)
         require(self.scale >= 0, "scale is not negative", self.scale)
         require(image_order(arguments.single("order", "NCHW")) == "NCHW", "order is NCHW")
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> FocalLoss:
-        """Return the values of the arguments. Raises EnforceNotMet: a value is out of range."""
-        return cls(arguments)
 
     def share(self, label: Tensor, positives: Tensor) -> Tensor:
         """Return the factor of the loss of each example, 0 of label -1."""

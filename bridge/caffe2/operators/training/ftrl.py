@@ -20,7 +20,6 @@ from bridge.caffe2.operators.training.row_rounds import stepped
 class FtrlSettings:
     """Arguments `alpha` (0.005), `beta` (1), `lambda1`, `lambda2` (0.001); `grouped`: GFtrl."""
 
-    __slots__ = ("beta", "grouped", "has_alpha", "lambda1", "lambda2", "reciprocal")
     takes = "float alpha, float beta, float lambda1, float lambda2"
 
     def __init__(self, arguments: Arguments) -> None:
@@ -30,11 +29,6 @@ class FtrlSettings:
         self.beta = arguments.single("beta", 1.0)
         self.lambda1 = single(arguments.single("lambda1", 0.001))
         self.lambda2 = single(arguments.single("lambda2", 0.001))
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> FtrlSettings:
-        """Return the settings that arguments describe."""
-        return cls(arguments)
 
     def inverse(self, alpha: Tensor | None) -> Tensor | float:
         """Return 1 / alpha, of the input if it is given."""

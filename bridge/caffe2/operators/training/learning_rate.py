@@ -23,7 +23,6 @@ class Policy:
     Raises EnforceNotMet: one of them is missing, or there is no such policy.
     """
 
-    __slots__ = ("_arguments", "_base", "_name", "is_fixed")
     takes = (
         "float base_lr, str policy, bool active_first, int active_period, "
         "int constant_warmup_num_iter, float end_multiplier, float gamma, "
@@ -47,11 +46,6 @@ class Policy:
                 name = arguments.single(f"sub_policy_{i}_policy", "")
                 require(name != "composite", "sub-policies are not composite")
                 self._check(name)
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> Policy:
-        """Return the policy that arguments describe."""
-        return cls(arguments)
 
     def _check(self, policy: str) -> None:
         known = policy in POLICIES or policy == "composite"

@@ -105,7 +105,6 @@ class AdagradRule:
     `by_row`: there is one moment per row, which grows by the mean square, as RowWise types have it.
     """
 
-    __slots__ = ("by_row", "epsilon", "weight_decay")
     takes = "float epsilon, float decay, float weight_decay"
 
     def __init__(self, arguments: Arguments) -> None:
@@ -114,11 +113,6 @@ class AdagradRule:
         self.epsilon = single(arguments.single("epsilon", 1e-5))
         self.weight_decay = single(arguments.single("weight_decay", 0.0))
         self.by_row = arguments.type.startswith("RowWise")
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> AdagradRule:
-        """Return the rule that arguments describe. Raises EnforceNotMet: `decay` is not 1."""
-        return cls(arguments)
 
 
 @_on_rows("SparseAdagrad", inplace="0>0!,1>1!")
@@ -166,7 +160,6 @@ class AdamRule:
     `by_row`: there is one second moment per row, of mean squares, as RowWise types have it.
     """
 
-    __slots__ = ("beta1", "beta2", "by_row", "epsilon", "rectified")
     takes = "float beta1, float beta2, float epsilon, bool enableRAdam"
 
     def __init__(self, arguments: Arguments) -> None:
@@ -175,11 +168,6 @@ class AdamRule:
         self.epsilon = single(arguments.single("epsilon", 1e-5))
         self.rectified = bool(arguments.single("enableRAdam", False))
         self.by_row = arguments.type.startswith("RowWise")
-
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> AdamRule:
-        """Return the rule that arguments describe."""
-        return cls(arguments)
 
     def scale(self, t: int) -> tuple[float, bool]:
         """Return the factor of step `t`, and whether it is divided by the deviation (RAdam)."""
