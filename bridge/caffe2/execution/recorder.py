@@ -45,6 +45,8 @@ _SIZES_BY_VALUES = [
     "nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "_unique2",
     "repeat_interleave", "bincount", "tensor_split", "histogram", "one_hot",
 ]
+_OF_TWO = ["add", "sub", "mul", "div", "gt", "ge", "lt", "le", "eq", "ne"]
+_OPERATORS = ["add", "sub", "mul", "truediv", "gt", "ge", "lt", "le", "eq", "ne"]
 # fmt: on
 
 
@@ -106,6 +108,36 @@ def _classified_functions() -> tuple[frozenset[Any], frozenset[Any], frozenset[A
 
 
 @functools.cache
+def _of_two() -> frozenset[Any]:
+    """Return the functions of two tensors, of which one may be a number.
+
+    torch makes a tensor of the number at each call, which takes longer than the rest of the call.
+    """
+    import torch
+
+    names = [*_OF_TWO, *(f"{name}_" for name in _OF_TWO)]
+    names += [f"__{prefix}{name}__" for name in _OPERATORS for prefix in ("", "r", "i")]
+    places = (torch.Tensor, torch)
+    found = {getattr(place, name) for name in names for place in places if hasattr(place, name)}
+    return frozenset({torch.where, *found})
+
+
+def _number_as_tensor(number: Any, other: Any) -> Any:
+    """Return a number as the tensor that torch makes of it, beside another operand.
+
+    It is in the type of `other`. None: torch computes in another type.
+    """
+    import torch
+
+    if not isinstance(other, torch.Tensor) or not other.is_cpu:
+        return None
+    is_exact = type(number) is float or (type(number) is int and abs(number) < 1 << 53)
+    if is_exact and other.dtype in (torch.float32, torch.float64):
+        return torch.tensor(float(number), dtype=torch.float64).to(other.dtype)
+    return None
+
+
+@functools.cache
 def _makers_like() -> frozenset[Any]:
     """Return the methods that make a tensor without reading the elements of their own."""
     import torch
@@ -144,6 +176,24 @@ def compile_calls(
         if found is not None:
             return found
     return None
+
+
+def _with_tensors(
+    function: Any, args: tuple[Any, ...], template: tuple[Any, ...]
+) -> tuple[Any, tuple[Any, ...]]:
+    """Return a function of two tensors, and its template, without a number where torch has one."""
+    import torch
+
+    arguments = list(template)
+    first = 1 if function is torch.where else 0
+    for i, other in ((first, first + 1), (first + 1, first)):
+        if max(i, other) < len(args):
+            number = _number_as_tensor(args[i], args[other])
+            if number is not None:
+                arguments[i] = number
+    if function is torch.Tensor.__rsub__:  # written in Python
+        function = torch.rsub
+    return function, tuple(arguments)
 
 
 class _Compiler:
@@ -192,6 +242,8 @@ class _Compiler:
                 return None
             used: set[int] = set()
             arguments = self._template(args, used)
+            if function in _of_two():
+                function, arguments = _with_tensors(function, args, arguments)
             keywords = self._template(kwargs, used)
             roots = None
             if used <= self.roots.keys():

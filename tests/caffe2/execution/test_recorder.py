@@ -202,3 +202,29 @@ def test_an_output_that_is_not_computed_keeps_no_operator_from_its_tape() -> Non
         workspace.FeedBlob("x", np.full(3, run, np.float32))
         workspace.RunNet(net)
         assert workspace.FetchBlob("y").tolist() == [run] * 3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32])
+@pytest.mark.parametrize("number", [3, 0.1, -0.0, float("inf"), 2**30 + 1])
+def test_numbers_on_a_tape_have_the_value_that_they_have_beside_a_tensor(
+    dtype: Any, number: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def computed(x: Tensor) -> tuple[Tensor, ...]:
+        scaled = x * number
+        return 1 - x, scaled, number / x, torch.where(x > 0.1, scaled, number), x.clone().add_(2)
+
+    computed.__annotations__["return"] = "tuple[Tensor, Tensor, Tensor, Tensor, Tensor]"
+    name = f"Numbers_{dtype.__name__}_{number}"
+    monkeypatch.setattr(computed, "__module__", "bridge.caffe2.operators.")  # or it is not recorded
+    caffe2.operator(name, types=None)(computed)
+    workspace.FeedBlob("x", np.array([-1.5, 0.1, 2.0, 3.0]).astype(dtype))
+    outputs = ["a", "b", "c", "d", "e"]
+    net = core.Net("numbers")
+    net.Proto().op.extend([core.CreateOperator(name, ["x"], outputs)])
+    workspace.CreateNet(net)
+    found = []
+    for _ in range(4):
+        workspace.RunNet(net)
+        blobs = [workspace.FetchBlob(one) for one in outputs]
+        found.append([(blob.dtype, blob.tobytes()) for blob in blobs])
+    assert found[0] == found[1] == found[2] == found[3]
