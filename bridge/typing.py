@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from bridge.lazy import listed as _listed
+
 if TYPE_CHECKING:
     from enum import IntEnum
     from types import EllipsisType
@@ -43,6 +45,7 @@ __all__ = [
     "TensorLike",
     "TypeLike",
 ]
+__dir__ = _listed(__name__)
 
 
 class SupportsDLPack(Protocol):

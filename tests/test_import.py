@@ -6,6 +6,7 @@ Every case runs in an interpreter of its own, since this one has loaded them all
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -79,6 +80,15 @@ else:
 def test_front_door_is_listed_before_any_framework_is_loaded() -> None:
     code = "import bridge; assert {'from_dlpack', 'to_torch'} <= set(dir(bridge)), dir(bridge)"
     assert loaded_after(code) == set()
+
+
+@pytest.mark.parametrize(
+    "module", ["bridge.c10", "bridge.caffe2.schema", "bridge.conform", "bridge.typing"]
+)
+def test_dir_lists_what_is_public_and_no_imports(module: str) -> None:
+    face = importlib.import_module(module)
+    public = {name for name in dir(face) if not name.startswith("__")}
+    assert public == {name for name in face.__all__ if not name.startswith("__")}
 
 
 @pytest.mark.parametrize(

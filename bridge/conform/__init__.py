@@ -12,5 +12,7 @@ from bridge.conform.checking import check
 from bridge.conform.report import Report, Result
 from bridge.conform.rule import Rule
 from bridge.conform.rules import RULES
+from bridge.lazy import listed as _listed
 
 __all__ = ["RULES", "Report", "Result", "Rule", "check"]
+__dir__ = _listed(__name__)
