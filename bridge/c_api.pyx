@@ -218,5 +218,4 @@ _api.version = BRIDGE_API_VERSION
 _api.nbytes = sizeof(bridge_api)
 _api.take, _api.make, _api.wrap, _api.convert = _take, _make, _wrap, _convert
 
-# pyi: C_API: CapsuleType
-C_API = PyCapsule_New(&_api, BRIDGE_API_CAPSULE, NULL)
+C_API = PyCapsule_New(&_api, BRIDGE_API_CAPSULE, NULL)  # pyi: CapsuleType

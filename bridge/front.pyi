@@ -27,11 +27,7 @@ def asarray(
 ) -> AtTensor: ...
 @overload
 def to_torch(
-    x: TensorLike,
-    *,
-    copy: bool | None = None,
-    writable: bool = False,
-    readonly: bool = False,
+    x: TensorLike, *, copy: bool | None = None, writable: bool = False, readonly: bool = False
 ) -> torch.Tensor: ...
 @overload
 def to_torch(
@@ -58,6 +54,7 @@ def convert(
     x: TensorLike,
     to: Literal["torch"],
     *,
+    like: None = None,
     copy: bool | None = None,
     writable: bool = False,
     readonly: bool = False,
@@ -67,6 +64,7 @@ def convert(
     x: TensorLike,
     to: Literal["numpy"],
     *,
+    like: None = None,
     copy: bool | None = None,
     writable: bool = False,
     readonly: bool = False,
@@ -76,6 +74,7 @@ def convert(
     x: TensorLike,
     to: Literal["at"],
     *,
+    like: None = None,
     copy: bool | None = None,
     writable: bool = False,
     readonly: bool = False,
@@ -85,6 +84,7 @@ def convert(
     x: TensorLike,
     to: Literal["caffe2"],
     *,
+    like: None = None,
     copy: bool | None = None,
     writable: bool = False,
     readonly: bool = False,
@@ -94,6 +94,7 @@ def convert(
     x: Any,
     to: str,
     *,
+    like: None = None,
     copy: bool | None = None,
     writable: bool = False,
     readonly: bool = False,

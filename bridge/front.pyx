@@ -133,19 +133,10 @@ def _as_array(x, dtype, device, copy):
     return as_tensor(x, dtype, device, copy)
 
 
-# pyi: @overload
-# pyi: def to_torch(
-# pyi:     x: TensorLike,
-# pyi:     *,
-# pyi:     copy: bool | None = None,
-# pyi:     writable: bool = False,
-# pyi:     readonly: bool = False,
-# pyi: ) -> torch.Tensor: ...
-# pyi: @overload
-# pyi: def to_torch(
-# pyi:     x: Any, *, copy: bool | None = None, writable: bool = False, readonly: bool = False
-# pyi: ) -> Any: ...
-def to_torch(x, *, copy=None, bint writable=False, bint readonly=False):
+# pyi: overload (x: TensorLike) -> torch.Tensor
+def to_torch(
+    x: Any, *, copy: bool | None = None, bint writable=False, bint readonly=False
+) -> Any:
     """Return a ``torch.Tensor`` of the memory of `x`, anything that `from_dlpack` takes; zero-copy.
 
     A torch tensor is returned unchanged, and a tree of tensors becomes a tree of torch tensors;
@@ -180,11 +171,8 @@ cdef inline object _to_torch(object x, object copy, bint writable, bint readonly
     return torch_of(x, copy, writable, readonly)
 
 
-# pyi: @overload
-# pyi: def to_numpy(x: TensorLike, *, copy: bool | None = None) -> np.ndarray[Any, Any]: ...
-# pyi: @overload
-# pyi: def to_numpy(x: Any, *, copy: bool | None = None) -> Any: ...
-def to_numpy(x, *, copy=None):
+# pyi: overload (x: TensorLike) -> np.ndarray[Any, Any]
+def to_numpy(x: Any, *, copy: bool | None = None) -> Any:
     """Return a ``numpy.ndarray`` of the memory of `x`, anything `from_dlpack` takes; zero-copy.
 
     A NumPy array is returned unchanged. The array is writable if the memory is. ``copy=True``
@@ -211,11 +199,8 @@ cdef inline object _to_numpy(object x, object copy):
     return numpy_of(x, copy)
 
 
-# pyi: @overload
-# pyi: def to_jax(x: TensorLike, *, copy: bool | None = None) -> jax.Array: ...
-# pyi: @overload
-# pyi: def to_jax(x: Any, *, copy: bool | None = None) -> Any: ...
-def to_jax(x, *, copy=None):
+# pyi: overload (x: TensorLike) -> jax.Array
+def to_jax(x: Any, *, copy: bool | None = None) -> Any:
     """Return a ``jax.Array`` of the memory of `x`, anything that `from_dlpack` takes.
 
     Zero-copy if the memory is row-major and aligned to 64 bytes, as JAX's is; otherwise a copy. A
@@ -233,11 +218,8 @@ def to_jax(x, *, copy=None):
     return _to_library(x, "jax", "to_jax", "jax.Array", copy)
 
 
-# pyi: @overload
-# pyi: def to_tensorflow(x: TensorLike, *, copy: bool | None = None) -> tf.Tensor: ...
-# pyi: @overload
-# pyi: def to_tensorflow(x: Any, *, copy: bool | None = None) -> Any: ...
-def to_tensorflow(x, *, copy=None):
+# pyi: overload (x: TensorLike) -> tf.Tensor
+def to_tensorflow(x: Any, *, copy: bool | None = None) -> Any:
     """Return a ``tf.Tensor`` of the memory of `x`, anything that `from_dlpack` takes.
 
     Zero-copy if the memory is row-major and aligned to 64 bytes, as TensorFlow's is; otherwise a
@@ -254,11 +236,8 @@ def to_tensorflow(x, *, copy=None):
     return _to_library(x, "tensorflow", "to_tensorflow", "tf.Tensor", copy)
 
 
-# pyi: @overload
-# pyi: def to_cupy(x: TensorLike, *, copy: bool | None = None) -> cupy.ndarray: ...
-# pyi: @overload
-# pyi: def to_cupy(x: Any, *, copy: bool | None = None) -> Any: ...
-def to_cupy(x, *, copy=None):
+# pyi: overload (x: TensorLike) -> cupy.ndarray
+def to_cupy(x: Any, *, copy: bool | None = None) -> Any:
     """Return a ``cupy.ndarray`` of the memory of `x`, anything that `from_dlpack` takes.
 
     Zero-copy if the memory is on a CUDA device and writable; otherwise a copy, of host memory to
@@ -275,62 +254,15 @@ def to_cupy(x, *, copy=None):
     return _to_library(x, "cupy", "to_cupy", "cupy.ndarray", copy)
 
 
-# pyi: @overload
-# pyi: def convert(
-# pyi:     x: TensorLike,
-# pyi:     to: Literal["torch"],
-# pyi:     *,
-# pyi:     copy: bool | None = None,
-# pyi:     writable: bool = False,
-# pyi:     readonly: bool = False,
-# pyi: ) -> torch.Tensor: ...
-# pyi: @overload
-# pyi: def convert(
-# pyi:     x: TensorLike,
-# pyi:     to: Literal["numpy"],
-# pyi:     *,
-# pyi:     copy: bool | None = None,
-# pyi:     writable: bool = False,
-# pyi:     readonly: bool = False,
-# pyi: ) -> np.ndarray[Any, Any]: ...
-# pyi: @overload
-# pyi: def convert(
-# pyi:     x: TensorLike,
-# pyi:     to: Literal["at"],
-# pyi:     *,
-# pyi:     copy: bool | None = None,
-# pyi:     writable: bool = False,
-# pyi:     readonly: bool = False,
-# pyi: ) -> AtTensor: ...
-# pyi: @overload
-# pyi: def convert(
-# pyi:     x: TensorLike,
-# pyi:     to: Literal["caffe2"],
-# pyi:     *,
-# pyi:     copy: bool | None = None,
-# pyi:     writable: bool = False,
-# pyi:     readonly: bool = False,
-# pyi: ) -> Caffe2Tensor: ...
-# pyi: @overload
-# pyi: def convert(
-# pyi:     x: Any,
-# pyi:     to: str,
-# pyi:     *,
-# pyi:     copy: bool | None = None,
-# pyi:     writable: bool = False,
-# pyi:     readonly: bool = False,
-# pyi: ) -> Any: ...
-# pyi: @overload
-# pyi: def convert(
-# pyi:     x: Any,
-# pyi:     to: None = None,
-# pyi:     *,
-# pyi:     like: Any,
-# pyi:     copy: bool | None = None,
-# pyi:     writable: bool = False,
-# pyi:     readonly: bool = False,
-# pyi: ) -> Any: ...
-def convert(x, to=None, *, like=None, copy=None, bint writable=False, bint readonly=False):
+# pyi: overload (x: TensorLike, to: Literal["torch"], *, like: None = None) -> torch.Tensor
+# pyi: overload (x: TensorLike, to: Literal["numpy"], *, like: None = None) -> np.ndarray[Any, Any]
+# pyi: overload (x: TensorLike, to: Literal["at"], *, like: None = None) -> AtTensor
+# pyi: overload (x: TensorLike, to: Literal["caffe2"], *, like: None = None) -> Caffe2Tensor
+# pyi: overload (x: Any, to: str, *, like: None = None) -> Any
+# pyi: overload (x: Any, to: None = None, *, like: Any) -> Any
+def convert(
+    x, to=None, *, like=None, copy: bool | None = None, bint writable=False, bint readonly=False
+):
     """Return `x`, a tensor or a tree of tensors, as the library named `to`, or as `like`.
 
     `to`: "torch", "numpy", "at", "caffe2", the name of a library in the table of libraries in
@@ -433,10 +365,8 @@ def register(
     _register(name, types=types, importer=importer, exporter=exporter)
 
 
-# pyi: @overload
-# pyi: def explain(x: object, /) -> Explanation: ...
-# pyi: @overload
-# pyi: def explain(x: object, y: object, /, *more: object) -> Explanations: ...
+# pyi: overload (x: object, /) -> Explanation
+# pyi: overload (x: object, y: object, /, *more: object) -> Explanations
 def explain(*tensors):
     """Return who owns the memory of a tensor, from wrapper to owner, and who else shares it.
 

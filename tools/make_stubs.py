@@ -5,9 +5,19 @@
     python tools/make_stubs.py --check  exit with 1 if they differ from what it would write
 
 A function, method or property is part of the stub if its result is annotated or of a C type
-(cpdef), a field if it is public or readonly: ``cdef public dict sizes  # pyi: dict[str, int]``.
-The C type of a parameter counts as its annotation. What Cython cannot say in code (overloads,
-attributes that are set in C, types that are more exact than those of C) stands in comments
+(cpdef), a field if it is public or readonly, a name of the module if its type is said. The C type
+of a parameter counts as its annotation. Types that are more exact than those of C stand behind::
+
+    cdef public dict sizes  # pyi: dict[str, int]
+    ROWS = []  # pyi: list[TypeMeta]
+    cpdef object export_array(TensorImpl impl, str caller):  # pyi: np.ndarray[Any, Any]
+
+An overload stands above its function, with its first parameters; the others are the function's::
+
+    # pyi: overload (x: TensorLike) -> torch.Tensor
+    def to_torch(x: Any, *, copy: bool | None = None) -> Any:
+
+What else Cython cannot say in code, such as attributes that are set in C, stands in comments
 ``# pyi: ...``, which become lines of the stub at their place. A module without any of these is for
 C only: it has no stub, unless Python imports its classes.
 Imports are found by the names that the annotations use: they are those of the .pyx, or in NAMES.
@@ -71,11 +81,15 @@ C_TYPES = {
     "tuple": "tuple[Any, ...]",
     "type": "type[Any]",
 }
+# Elements of memoryviews, which take NumPy's arrays.
+ELEMENTS = {"float": "float32", "double": "float64", "int": "int32", "int64_t": "int64"}
+NEVER = "    def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...\n"
 # Methods in slots of C, whose arguments have no names.
 _ARITHMETIC = "add sub mul matmul truediv floordiv mod divmod pow and or xor lshift rshift"
 SLOTS = {
     *(f"__{prefix}{name}__" for name in _ARITHMETIC.split(" ") for prefix in ("", "r", "i")),
     *(f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "get", "set", "contains")),
+    *("__format__", "__exit__"),
     *(f"__{kind}{name}__" for name in ("item", "attr") for kind in ("get", "set", "del")),
 }
 # What Cython calls the methods of the buffer protocol, and Python.
@@ -89,12 +103,14 @@ CLASS = re.compile(r"(cdef )?class (\w+)\s*(?:\(([^)]*)\))?\s*(?:\[[^\]]*\])?:")
 DECORATOR = re.compile(r" *@(property|staticmethod|classmethod|\w+\.setter)$")
 COMMENT = re.compile(r"( *)# pyi: ?(.*)$")
 AGAIN = re.compile(r"    (\w+) = (\w+)$")
+CONSTANT = re.compile(r"(\w+) = .*# pyi: (.+)$")
+OVERLOAD = re.compile(r"overload \((.*)\) -> (.*)")
 VALUE = re.compile(r"    (\w+ = (?:-?\d+|\"[^\"]*\"))$")
 IMPORT = re.compile(
     r"^from[ ]+([\w.]+)[ ]+c?import[ ]+(?:\(([^)]*)\)|([^\n(#]+))|^import[ ]+([^\n#]+)", re.M
 )
 PARAMETER = re.compile(
-    r"(?:(?P<ctype>[A-Za-z_][\w.]*)(?:\[[^\]]*\])? +)?(?P<name>\*{0,2}\w+)"
+    r"(?:(?:const )?(?P<ctype>[A-Za-z_][\w.]*)(?P<view>\[[^\]]*\])? +)?(?P<name>\*{0,2}\w+)"
     r"(?P<none> (?:not|or) None)?(?: *: *(?P<note>[^=]+?))?(?: *= *(?P<default>.+))?"
 )
 
@@ -133,6 +149,8 @@ def parameter(text: str, first: bool) -> str:
     note, default = match["note"], match["default"]
     if note is None and match["ctype"] not in (None, "object"):
         note = C_TYPES.get(match["ctype"], match["ctype"])
+        if match["view"]:
+            note = f"NDArray[np.{ELEMENTS[match['ctype']]}]"
         note += " | None" if default == "None" or match["none"] == " or None" else ""
     if note is None:
         note = "Any"
@@ -143,6 +161,13 @@ def parameter(text: str, first: bool) -> str:
     except (ValueError, SyntaxError):
         default = "..."
     return f"{match['name']}: {note} = {default}"
+
+
+def behind(parameters: list[str], given: list[str]) -> list[str]:
+    """Return the parameters of a function behind as many as an overload names."""
+    n = len([one for one in given if one not in ("/", "*")])
+    names = [i for i, one in enumerate(parameters) if one not in ("/", "*")]
+    return parameters[names[n - 1] + 1 :] if n <= len(names) else []
 
 
 def type_of(ctype: str) -> str:
@@ -200,6 +225,7 @@ class Stub:
         self.name = ""
         self.is_empty = True  # there are no more than headers of classes
         self.decorators: list[str] = []
+        self.overloads: list[tuple[list[str], str]] = []  # of the next function
         self.above = ""  # comments that belong to the next class
         self.is_c = True
 
@@ -221,6 +247,8 @@ class Stub:
         self.name = name
         self.header = above if "class " in above else f"{above}class {name}{bases}:\n"
         self.header = self.header.rstrip("\n")
+        if f"\nforbid_calling({name})" in self.text:
+            self.inside = NEVER
 
     def end_class(self) -> None:
         """Add the current class to the body, if anything of it is part of the stub."""
@@ -243,25 +271,47 @@ class Stub:
             return
         opening = position + match.end() - 1
         end = closing(self.text, opening)
+        tail = self.text[end + 1 : self.text.index("\n", end)]
         decorators, self.decorators = self.decorators, []
+        overloads, self.overloads = self.overloads, []
+        if name == "__init__" and self.text.startswith(":\n        raise TypeError", end + 1):
+            self.inside += NEVER
+        inner = parted(re.sub(r"#[^\n]*", "", self.text[opening + 1 : end]))
+        own = inner[:1] if match[1] and "@staticmethod" not in decorators else []
+        rest = inner[len(own) :]
+        for given, said in overloads:
+            self.write(["@overload"], match[1], name, [*own, *given, *behind(rest, given)], said)
         if result is not None:
-            result = type_of(result)
-        elif said := re.compile(r"\s*->\s*([^\n]+?)\s*:\s*(?:#.*)?(?=\n)").match(
-            self.text, end + 1
-        ):
+            said = re.search(r"# pyi: (.*)", tail)
+            result = said[1] if said else type_of(result)
+        elif said := re.match(r"\s*->\s*([^#]+?)\s*:\s*(?:#|$)", tail):
             result = said[1]
         if result is None or (match["result"] and f"# pyi: def {name}(" in self.text):
             return
-        inner = re.sub(r"#[^\n]*", "", self.text[opening + 1 : end])
+        if overloads:
+            decorators.insert(0, "@overload")
+        ignored = re.search(r"  # type: ignore\S*", tail)
+        self.write(decorators, match[1], name, inner, result, ignored[0] if ignored else "")
+
+    def write(
+        self,
+        decorators: list[str],
+        indent: str,
+        name: str,
+        inner: list[str],
+        result: str,
+        ignored: str = "",
+    ) -> None:
+        """Add a function with these parameters."""
         parameters = [
-            parameter(one, bool(match[1]) and not i and "@staticmethod" not in decorators)
-            for i, one in enumerate(parted(inner))
+            parameter(one, bool(indent) and not i and "@staticmethod" not in decorators)
+            for i, one in enumerate(inner)
         ]
-        if match[1] and self.is_c and name in SLOTS:
+        if indent and self.is_c and name in SLOTS:
             parameters.append("/")
         for one in decorators:
-            self.add(f"{match[1]}{one}\n")
-        self.add(f"{match[1]}def {name}({', '.join(parameters)}) -> {result}: ...\n")
+            self.add(f"{indent}{one}\n")
+        self.add(f"{indent}def {name}({', '.join(parameters)}) -> {result}: ...{ignored}\n")
 
     def read(self) -> str:
         """Return the stub without its imports."""
@@ -276,6 +326,10 @@ class Stub:
                 self.begin_class(start[2], f"({start[3]})" if start[3] else "")
             elif bare[:1].strip() and not bare.startswith(("#", "@", ")")):
                 self.end_class()
+            if bare == "@cython.final":
+                self.above = f"@final\n{self.above}"
+            elif constant := CONSTANT.match(bare):
+                self.add(f"{constant[1]}: {constant[2]}\n")
             if DECORATOR.match(bare):
                 self.decorators.append(bare.strip())
             elif start := DEF.match(bare):
@@ -293,7 +347,9 @@ class Stub:
     def comment(self, match: re.Match[str]) -> None:
         """Add a line that a comment holds; those above a class are its header."""
         indent, line = match.groups()
-        if indent:
+        if overload := OVERLOAD.match(line):
+            self.overloads.append((parted(overload[1]), overload[2]))
+        elif indent:
             self.inside += f"    {line}\n"
         elif re.match(r"class |@(?!overload)", line) and not line.endswith("..."):
             self.above += f"{line}\n"

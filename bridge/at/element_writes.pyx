@@ -117,7 +117,7 @@ cdef int zero(TensorImpl dst) except -1:
     return copy_elements(dst, src, "Tensor.zero_")
 
 
-cpdef write_back(TensorImpl impl, tensor):
+cpdef object write_back(TensorImpl impl, tensor: torch.Tensor):  # pyi: None
     """Copy `tensor`, which torch changed, into `impl` if it does not share the memory of `impl`."""
     cdef TensorImpl back
     if numel_of(impl) == 0 or origin_of(impl) is tensor:
@@ -128,5 +128,3 @@ cpdef write_back(TensorImpl impl, tensor):
     impl = seen(impl)
     if back.c_dtype is impl.c_dtype:
         copy_elements(impl, views.expand(back, impl.c_sizes, impl.ndim, "Tensor"), "Tensor")
-
-# pyi: def write_back(impl: TensorImpl, tensor: torch.Tensor) -> None: ...

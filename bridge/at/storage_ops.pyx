@@ -298,7 +298,7 @@ def mark_owned(TensorImpl impl) -> None:
         set_flags(storage, storage.flags & ~EXTERNAL)
 
 
-cpdef TensorImpl import_result(object tensor):
+cpdef TensorImpl import_result(object tensor: torch.Tensor):
     """Return the TensorImpl of a new result of torch.
 
     A tensor that was made in inference mode refuses to be written after it. So that one does not go
@@ -332,5 +332,3 @@ def has_memory_of(TensorImpl impl, list others: list[TensorImpl]) -> bool:
         if overlap(storage, storage_of(<TensorImpl>one)):
             return True
     return False
-
-# pyi: def import_result(tensor: torch.Tensor) -> TensorImpl: ...

@@ -189,10 +189,8 @@ cdef class Tensor(Wrapper):
 
     # Metadata.
 
-    # pyi: @overload
-    # pyi: def size(self, dim: None = None) -> ArrayRef: ...
-    # pyi: @overload
-    # pyi: def size(self, dim: int) -> int: ...
+    # pyi: overload (dim: None = None) -> ArrayRef
+    # pyi: overload (dim: int) -> int
     def size(self, dim=None):
         """Return the size of dimension `dim`; without `dim`, all sizes as an ArrayRef.
 
@@ -204,10 +202,8 @@ cdef class Tensor(Wrapper):
         with cython.critical_section(self.impl):
             return self.impl.c_sizes[_dim(dim, self.impl, "Tensor.size")]
 
-    # pyi: @overload
-    # pyi: def stride(self, dim: None = None) -> ArrayRef: ...
-    # pyi: @overload
-    # pyi: def stride(self, dim: int) -> int: ...
+    # pyi: overload (dim: None = None) -> ArrayRef
+    # pyi: overload (dim: int) -> int
     def stride(self, dim=None):
         """Return the stride of dimension `dim`, in elements; without `dim`, all as an ArrayRef.
 
@@ -756,8 +752,7 @@ cdef class Tensor(Wrapper):
     def __repr__(self):
         return python_values.to_repr(self.impl)
 
-    # pyi: def __format__(self, spec: str, /) -> str: ...
-    def __format__(self, spec):
+    def __format__(self, spec: str) -> str:
         # A format specification applies to the number, as in torch.
         if spec:
             return format(python_values.item(self.impl), spec)
@@ -808,12 +803,10 @@ cdef class Tensor(Wrapper):
     def __hash__(self) -> int:
         return <Py_ssize_t>(<uintptr_t><void*>self >> 4)
 
-    # pyi: def __eq__(self, other: object, /) -> Tensor: ...  # type: ignore[override]
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
         return torch_runner.binary("eq", self, other)
 
-    # pyi: def __ne__(self, other: object, /) -> Tensor: ...  # type: ignore[override]
-    def __ne__(self, other):
+    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
         return torch_runner.binary("ne", self, other)
 
     def __lt__(self, other: Operand) -> Tensor:
@@ -853,124 +846,119 @@ cdef class Tensor(Wrapper):
 
     # pyi: def __pow__(self, other: Operand, modulo: None = None, /) -> Tensor: ...
     def __pow__(self, other, modulo):
-        return _binary("pow", self, other) if modulo is None else NotImplemented
+        return torch_runner.binary("pow", self, other) if modulo is None else NotImplemented
 
     # pyi: def __rpow__(self, other: Operand, modulo: None = None, /) -> Tensor: ...
     def __rpow__(self, other, modulo):
-        return _binary("pow", other, self) if modulo is None else NotImplemented
+        return torch_runner.binary("pow", other, self) if modulo is None else NotImplemented
 
-    # pyi: def __ipow__(self, other: Operand, /) -> Self: ...  # type: ignore[misc]
-    def __ipow__(self, other):
-        return _in_place("pow_", self, other)
+    def __ipow__(self, other: Operand) -> Self:  # type: ignore[misc]
+        return torch_runner.method("pow_", self, other)
 
     def __matmul__(self, other: Operand) -> Tensor:
-        return _binary("matmul", self, other)
+        return torch_runner.binary("matmul", self, other)
 
     def __rmatmul__(self, other: Operand) -> Tensor:
-        return _binary("matmul", other, self)
+        return torch_runner.binary("matmul", other, self)
 
     def __add__(self, other: Operand) -> Tensor:
-        return _binary("add", self, other)
+        return torch_runner.binary("add", self, other)
 
     def __radd__(self, other: Operand) -> Tensor:
-        return _binary("add", other, self)
+        return torch_runner.binary("add", other, self)
 
     def __iadd__(self, other: Operand) -> Self:
-        return _in_place("add_", self, other)
+        return torch_runner.method("add_", self, other)
 
     def __sub__(self, other: Operand) -> Tensor:
-        return _binary("sub", self, other)
+        return torch_runner.binary("sub", self, other)
 
     def __rsub__(self, other: Operand) -> Tensor:
-        return _binary("sub", other, self)
+        return torch_runner.binary("sub", other, self)
 
     def __isub__(self, other: Operand) -> Self:
-        return _in_place("sub_", self, other)
+        return torch_runner.method("sub_", self, other)
 
     def __mul__(self, other: Operand) -> Tensor:
-        return _binary("mul", self, other)
+        return torch_runner.binary("mul", self, other)
 
     def __rmul__(self, other: Operand) -> Tensor:
-        return _binary("mul", other, self)
+        return torch_runner.binary("mul", other, self)
 
     def __imul__(self, other: Operand) -> Self:
-        return _in_place("mul_", self, other)
+        return torch_runner.method("mul_", self, other)
 
     def __truediv__(self, other: Operand) -> Tensor:
-        return _binary("div", self, other)
+        return torch_runner.binary("div", self, other)
 
     def __rtruediv__(self, other: Operand) -> Tensor:
-        return _binary("div", other, self)
+        return torch_runner.binary("div", other, self)
 
     def __itruediv__(self, other: Operand) -> Self:
-        return _in_place("div_", self, other)
+        return torch_runner.method("div_", self, other)
 
     def __floordiv__(self, other: Operand) -> Tensor:
-        return _binary("floor_divide", self, other)
+        return torch_runner.binary("floor_divide", self, other)
 
     def __rfloordiv__(self, other: Operand) -> Tensor:
-        return _binary("floor_divide", other, self)
+        return torch_runner.binary("floor_divide", other, self)
 
     def __ifloordiv__(self, other: Operand) -> Self:
-        return _in_place("floor_divide_", self, other)
+        return torch_runner.method("floor_divide_", self, other)
 
     def __mod__(self, other: Operand) -> Tensor:
-        return _binary("remainder", self, other)
+        return torch_runner.binary("remainder", self, other)
 
     def __rmod__(self, other: Operand) -> Tensor:
-        return _binary("remainder", other, self)
+        return torch_runner.binary("remainder", other, self)
 
     def __imod__(self, other: Operand) -> Self:
-        return _in_place("remainder_", self, other)
+        return torch_runner.method("remainder_", self, other)
 
     def __and__(self, other: Operand) -> Tensor:
-        return _binary("bitwise_and", self, other)
+        return torch_runner.binary("bitwise_and", self, other)
 
     def __rand__(self, other: Operand) -> Tensor:
-        return _binary("bitwise_and", other, self)
+        return torch_runner.binary("bitwise_and", other, self)
 
     def __iand__(self, other: Operand) -> Self:
-        return _in_place("bitwise_and_", self, other)
+        return torch_runner.method("bitwise_and_", self, other)
 
     def __or__(self, other: Operand) -> Tensor:
-        return _binary("bitwise_or", self, other)
+        return torch_runner.binary("bitwise_or", self, other)
 
     def __ror__(self, other: Operand) -> Tensor:
-        return _binary("bitwise_or", other, self)
+        return torch_runner.binary("bitwise_or", other, self)
 
     def __ior__(self, other: Operand) -> Self:
-        return _in_place("bitwise_or_", self, other)
+        return torch_runner.method("bitwise_or_", self, other)
 
     def __xor__(self, other: Operand) -> Tensor:
-        return _binary("bitwise_xor", self, other)
+        return torch_runner.binary("bitwise_xor", self, other)
 
     def __rxor__(self, other: Operand) -> Tensor:
-        return _binary("bitwise_xor", other, self)
+        return torch_runner.binary("bitwise_xor", other, self)
 
     def __ixor__(self, other: Operand) -> Self:
-        return _in_place("bitwise_xor_", self, other)
+        return torch_runner.method("bitwise_xor_", self, other)
 
     def __lshift__(self, other: Operand) -> Tensor:
-        return _binary("bitwise_left_shift", self, other)
+        return torch_runner.binary("bitwise_left_shift", self, other)
 
     def __rlshift__(self, other: Operand) -> Tensor:
-        return _binary("bitwise_left_shift", other, self)
+        return torch_runner.binary("bitwise_left_shift", other, self)
 
     def __ilshift__(self, other: Operand) -> Self:
-        return _in_place("bitwise_left_shift_", self, other)
+        return torch_runner.method("bitwise_left_shift_", self, other)
 
     def __rshift__(self, other: Operand) -> Tensor:
-        return _binary("bitwise_right_shift", self, other)
+        return torch_runner.binary("bitwise_right_shift", self, other)
 
     def __rrshift__(self, other: Operand) -> Tensor:
-        return _binary("bitwise_right_shift", other, self)
+        return torch_runner.binary("bitwise_right_shift", other, self)
 
     def __irshift__(self, other: Operand) -> Self:
-        return _in_place("bitwise_right_shift_", self, other)
-
-
-cdef object _binary(str name, object a, object b):
-    return torch_runner.binary(name, a, b)
+        return torch_runner.method("bitwise_right_shift_", self, other)
 
 
 cdef object _divided(object a, object b):
@@ -978,10 +966,6 @@ cdef object _divided(object a, object b):
     quotient = torch_runner.binary("floor_divide", a, b)
     return quotient if quotient is NotImplemented else (
         quotient, torch_runner.binary("remainder", a, b))
-
-
-cdef object _in_place(str name, object a, object b):
-    return torch_runner.method(name, a, b)
 
 
 cdef TensorImpl _squeezed(TensorImpl impl, object dims):
@@ -1077,8 +1061,7 @@ cdef PyObject* _construct(
 
 
 # Runs all operations that the class does not define.
-# pyi: torch_runner: TorchRunner
-torch_runner = TorchRunner(Tensor._wrap)
+torch_runner = TorchRunner(Tensor._wrap)  # pyi: TorchRunner
 
 
 def install(name: str, operation: object) -> None:

@@ -49,7 +49,6 @@ cdef enum:
     DEFAULT_ALIGNMENT = 64      # a cache line, and the widest vector register
 
 
-# pyi: @final
 @cython.final
 cdef class AllocatorStats:
     """Counts of what an allocator has allocated (read-only)."""
@@ -86,7 +85,6 @@ cdef class AllocatorStats:
                 f"peak_bytes={self.peak_bytes}, allocations={self.allocations})")
 
 
-# pyi: @final
 @cython.final
 @cython.freelist(64)
 @cython.no_gc
@@ -96,7 +94,6 @@ cdef class DataPtr:
     Follows c10::DataPtr, c10/core/Allocator.h, PyTorch 1.8.1.
     """
 
-    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     def __init__(self):
         raise TypeError("A DataPtr is created by Allocator.allocate(nbytes).")
 

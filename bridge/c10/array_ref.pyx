@@ -40,26 +40,19 @@ class Shape(tuple):
         """Return the product of the sizes, the number of elements."""
         return prod(self)
 
-    # pyi: @overload
-    # pyi: def __getitem__(self, index: SupportsIndex, /) -> int: ...
-    # pyi: @overload
-    # pyi: def __getitem__(self, index: slice[Any, Any, Any], /) -> Shape: ...
+    # pyi: overload (index: SupportsIndex, /) -> int
+    # pyi: overload (index: slice[Any, Any, Any], /) -> Shape
     def __getitem__(self, index):
         found = tuple.__getitem__(self, index)
         return Shape(found) if type(index) is slice else found
 
-    # pyi: def __add__(  # type: ignore[override]
-    # pyi:     self, other: tuple[int, ...] | ArrayRef, /
-    # pyi: ) -> Shape: ...
-    def __add__(self, other):
+    def __add__(self, other: tuple[int, ...] | ArrayRef, /) -> Shape:  # type: ignore[override]
         return Shape((*self, *other)) if isinstance(other, (tuple, ArrayRef)) else NotImplemented
 
-    # pyi: def __radd__(self, other: tuple[int, ...] | ArrayRef, /) -> Shape: ...
-    def __radd__(self, other):
+    def __radd__(self, other: tuple[int, ...] | ArrayRef, /) -> Shape:
         return Shape((*other, *self)) if isinstance(other, (tuple, ArrayRef)) else NotImplemented
 
-    # pyi: def __mul__(self, times: SupportsIndex, /) -> Shape: ...
-    def __mul__(self, times):
+    def __mul__(self, times: SupportsIndex, /) -> Shape:
         return Shape(tuple.__mul__(self, times))
 
     __rmul__ = __mul__
@@ -68,9 +61,8 @@ class Shape(tuple):
         return tuple, (list(self),)
 
 
-# pyi: @final
-# pyi: class ArrayRef(Sequence[int]):
 @cython.final
+# pyi: class ArrayRef(Sequence[int]):
 cdef class ArrayRef:
     """A read-only view of a contiguous array of int64.
 
@@ -177,10 +169,8 @@ cdef class ArrayRef:
     def __len__(self) -> int:
         return self.n
 
-    # pyi: @overload
-    # pyi: def __getitem__(self, index: SupportsIndex, /) -> int: ...
-    # pyi: @overload
-    # pyi: def __getitem__(self, index: slice[Any, Any, Any], /) -> ArrayRef: ...
+    # pyi: overload (index: SupportsIndex) -> int
+    # pyi: overload (index: slice[Any, Any, Any]) -> ArrayRef
     def __getitem__(self, index):
         cdef Py_ssize_t i, start, stop, step
         if isinstance(index, slice):

@@ -2,7 +2,7 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, Generic, TypeVar, overload
 
-from typing_extensions import Self, disjoint_base
+from typing_extensions import Never, Self, disjoint_base
 
 _T_co = TypeVar("_T_co", covariant=True)
 
@@ -12,6 +12,7 @@ class Count(int):
 
 @disjoint_base
 class CallableAttribute(Generic[_T_co]):
+    def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     @overload
     def __get__(self, obj: None, cls: type[Any] | None = None, /) -> Self: ...
     @overload

@@ -29,10 +29,8 @@ cdef class CallableAttribute:
     `x`, as it does for a method.
     """
 
-    # pyi: @overload
-    # pyi: def __get__(self, obj: None, cls: type[Any] | None = None, /) -> Self: ...
-    # pyi: @overload
-    # pyi: def __get__(self, obj: Any, cls: type[Any] | None = None, /) -> _T_co: ...
+    # pyi: overload (obj: None, cls: type[Any] | None = None) -> Self
+    # pyi: overload (obj: Any, cls: type[Any] | None = None) -> _T_co
     def __get__(self, obj, cls):
         if obj is None:
             return self

@@ -50,14 +50,12 @@ class DeviceType(IntEnum):
     TPU = 19
     TPUHost = 20
 
-    # pyi: def __eq__(self, other: object, /) -> bool: ...
-    def __eq__(self, other):
+    def __eq__(self, other: object, /) -> bool:
         if isinstance(other, str):
             return _TYPE_OF.get(other.replace("_", "")) is self
         return int.__eq__(self, other)
 
-    # pyi: def __ne__(self, other: object, /) -> bool: ...
-    def __ne__(self, other):
+    def __ne__(self, other: object, /) -> bool:
         return not self == other
 
     __hash__ = int.__hash__
@@ -65,8 +63,7 @@ class DeviceType(IntEnum):
     def __str__(self):
         return _NAME_OF[self]
 
-    # pyi: def __format__(self, spec: str, /) -> str: ...
-    def __format__(self, spec):
+    def __format__(self, spec: str, /) -> str:
         return format(_NAME_OF[self], spec)
 
 
@@ -117,10 +114,8 @@ cdef class Device(str):
     def __call__(self) -> Self:
         return self
 
-    # pyi: @property
-    # pyi: def index(self) -> int: ...  # type: ignore[override]
     @property
-    def index(self):
+    def index(self) -> int:  # type: ignore[override]
         """The number of the device among those of its type; -1: the current one."""
         return self.c_index
 
@@ -268,7 +263,7 @@ cdef Device device_of(int32_t device_type, int32_t index):
     return _cached((device_type, index))
 
 
-cpdef Device as_device(object spec):
+cpdef Device as_device(object spec: DeviceLike):
     """Return `spec` if it is a Device, otherwise the Device that it names. Raises as `Device`."""
     if isinstance(spec, Device):
         return <Device>spec
@@ -287,5 +282,3 @@ cdef bint host_accessible(int32_t device_type) noexcept nogil:
     return (device_type == DL_CPU or device_type == DL_CUDA_HOST
             or device_type == DL_ROCM_HOST or device_type == DL_EXT_DEV
             or device_type == DL_TPU_HOST)
-
-# pyi: def as_device(spec: DeviceLike) -> Device: ...

@@ -15,7 +15,6 @@ from bridge.c10.layout cimport checked_mul, checked_numel
 from bridge.c10.errors import EnforceIndexError, EnforceTypeError, EnforceValueError
 
 
-# pyi: @final
 @cython.final
 @cython.freelist(16)
 @cython.no_gc

@@ -23,7 +23,6 @@ loaded only if it is used.
 from bridge.c10.python_api cimport set_word
 
 
-# pyi: class Label(str):
 class Label(str):
     """The name of a source that is not a tensor object: ``"blob 'x'"``."""
 
@@ -31,15 +30,12 @@ class Label(str):
 
 
 # The reason if the caller asked for a copy.
-# pyi: ASKED: str
-ASKED = "copy=True was asked for"
+ASKED = "copy=True was asked for"  # pyi: str
 # The reason if the producer copied, not the bridge.
-# pyi: PRODUCER: str
-PRODUCER = "its producer returned a copy"
+PRODUCER = "its producer returned a copy"  # pyi: str
 # The reason of the copy that bridge.share is asked for; no_copy() allows it, and the copies on the
 # way there, for the byte order and aligned elements.
-# pyi: INTO_SHARED: str
-INTO_SHARED = "it was asked for, once, in shared memory"
+INTO_SHARED = "it was asked for, once, in shared memory"  # pyi: str
 
 cdef int observed = 0
 cdef object _observer = None

@@ -71,7 +71,6 @@ cdef void set_borrow_hooks(storage_hook check, storage_hook retain, lead_hook le
 
 # trashcan: an owner may be a view of another tensor, whose owner is one of a third, and so on; from
 # some depth on CPython frees them one after the other, so that the C stack is enough.
-# pyi: @final
 @cython.final
 @cython.freelist(64)
 @cython.trashcan(True)
@@ -90,7 +89,6 @@ cdef class Storage:
     (24, 1, True)
     """
 
-    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     cdef int check(self) except -1:
         """Raise EnforceBufferError if borrowed memory is gone; called before each access."""
         if flags_of(self) & BORROWED:
@@ -241,22 +239,18 @@ cdef class Storage:
 forbid_calling(Storage)
 
 
-# pyi: @final
 @cython.final
 cdef class Elements:
     """The elements of a non-POD buffer: Python objects."""
 
-    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     def __init__(self):
         raise TypeError("Elements are created with the Storage of a non-POD tensor.")
 
 
-# pyi: @final
 @cython.final
 cdef class ExternalPtr:
     """External memory and the deleter to call when it is no longer used."""
 
-    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     def __init__(self):
         raise TypeError("An ExternalPtr is created by sharing external memory.")
 

@@ -107,7 +107,6 @@ cdef class TensorImpl:
     Follows c10::TensorImpl, c10/core/TensorImpl.h, PyTorch 1.8.1.
     """
 
-    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     # no_gc_clear: `_dealloc` below still needs the Storage, to count its users. A reference cycle
     # is broken at the wrapper or at the framework's tensor instead.
 
@@ -347,7 +346,6 @@ cdef class TensorImpl:
                 f"device='{self.device()}')")
 
 
-# pyi: @final
 @cython.final
 cdef class UndefinedTensorImpl(TensorImpl):
     """The TensorImpl of an undefined tensor, a singleton.

@@ -81,7 +81,6 @@ cdef class TypeMeta:
     True
     """
 
-    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     @staticmethod
     def Make(T: TypeLike) -> TypeMeta:
         """Return the TypeMeta that `T` names.
@@ -361,8 +360,7 @@ cdef dict _REFUSED_KINDS = {
     "O": "Python objects", "V": "structured or void elements",
     "M": "datetime64", "m": "timedelta64",
 }
-# pyi: NO_FLOAT0: str
-NO_FLOAT0 = (
+NO_FLOAT0 = (  # pyi: str
     "JAX's float0 is the type of the gradient of integers, which has no values: it is zero "
     "everywhere. Use numpy.zeros(x.shape).")
 
@@ -393,8 +391,7 @@ cdef TypeMeta _row(str name, int itemsize, int code, int bits, bytes format=None
 
 # Every row, in order. Elements of fewer than eight bits take one byte each, as in ml_dtypes; "_x2"
 # is torch's pair of float4 in one byte.
-# pyi: ROWS: list[TypeMeta]
-ROWS = []
+ROWS = []  # pyi: list[TypeMeta]
 _row("bool", 1, DL_BOOL, 8, b"?")
 _row("int8", 1, DL_INT, 8, b"b")
 _row("int16", 2, DL_INT, 16, b"h")
@@ -516,7 +513,7 @@ cdef TypeMeta from_dlpack_type(DLDataType dtype):
     return _by_dlpack.get((dtype.code, dtype.bits, dtype.lanes))
 
 
-cpdef TypeMeta as_type(object spec):
+cpdef TypeMeta as_type(object spec: TypeLike):
     """Return the TypeMeta of a type or its name, as TypeMeta.Make."""
     if isinstance(spec, TypeMeta):
         return <TypeMeta>spec
@@ -658,7 +655,4 @@ cdef object _numpy_dtype(TypeMeta meta):
 
 
 # The names in pickles of a TypeMeta. Not `_registered`: a class is for its own module to allow.
-# pyi: REBUILDERS: tuple[Callable[..., TypeMeta], ...]
-REBUILDERS = (as_type, _undefined)
-
-# pyi: def as_type(spec: TypeLike) -> TypeMeta: ...
+REBUILDERS = (as_type, _undefined)  # pyi: tuple[Callable[..., TypeMeta], ...]

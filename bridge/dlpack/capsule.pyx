@@ -72,7 +72,6 @@ cdef void call_deleter(void* managed, bint versioned) noexcept:
 cdef class ManagedTensor:
     """The owner of an imported DLPack tensor; its deallocation calls the deleter, once."""
 
-    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     def __init__(self):
         raise TypeError("A ManagedTensor is created by importing a DLPack tensor.")
 

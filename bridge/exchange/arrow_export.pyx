@@ -176,7 +176,7 @@ cdef object _capsule(void* structure, const char* name, PyCapsule_Destructor des
         raise
 
 
-cpdef object arrow_schema(TensorImpl impl):
+cpdef object arrow_schema(TensorImpl impl):  # pyi: CapsuleType
     """Return a capsule of the ArrowSchema of a tensor. Raises BufferError: see `_require`."""
     cdef ArrowSchema* schema
     cdef SchemaBlock* block
@@ -280,7 +280,9 @@ cdef TensorImpl _as_requested(TensorImpl impl, object requested, str caller):
     return import_array(cast, None)
 
 
-cpdef tuple arrow_array(TensorImpl impl, object requested):
+cpdef tuple arrow_array(
+    TensorImpl impl, object requested: object
+):  # pyi: tuple[CapsuleType, CapsuleType]
     """Return capsules of the ArrowSchema and the ArrowArray of a tensor in host memory.
 
     Raises EnforceBufferError: see `_require` and `_as_requested`, or the memory is on a device.
@@ -303,7 +305,9 @@ cpdef tuple arrow_array(TensorImpl impl, object requested):
     return schema, capsule
 
 
-cpdef tuple arrow_device_array(TensorImpl impl, object requested):
+cpdef tuple arrow_device_array(
+    TensorImpl impl, object requested: object
+):  # pyi: tuple[CapsuleType, CapsuleType]
     """Return capsules of the ArrowSchema and the ArrowDeviceArray of a tensor on any device.
 
     The work on CUDA memory is waited for, so the array carries no event. Raises
@@ -354,9 +358,3 @@ cdef void _delete_device_array(object capsule) noexcept:
     if array.array.release != NULL:
         array.array.release(&array.array)
     free(array)
-
-# pyi: def arrow_schema(impl: TensorImpl) -> CapsuleType: ...
-# pyi: def arrow_array(impl: TensorImpl, requested: object) -> tuple[CapsuleType, CapsuleType]: ...
-# pyi: def arrow_device_array(
-# pyi:     impl: TensorImpl, requested: object
-# pyi: ) -> tuple[CapsuleType, CapsuleType]: ...

@@ -62,7 +62,7 @@ def import_pyarrow(x: Any, copy: bool | None) -> TensorImpl | None:
     return _by_array(x, "__arrow_c_array__", exported, copy)
 
 
-cpdef TensorImpl import_arrow(object x, object copy=None):
+cpdef TensorImpl import_arrow(object x, object copy: bool | None = None):
     """Return the TensorImpl of an object with Arrow's C interface; shared, and read-only.
 
     Lists of one size and ``arrow.fixed_shape_tensor`` give dimensions. Copied: booleans, which
@@ -176,5 +176,3 @@ cdef TensorImpl _import(
     if is_struct(schema) and (hasattr(x, "columns") or is_reader(x)):
         return import_table(read_columns(schema, owner.source), owner, where, copy)
     return import_column(read_field(schema, owner.source), owner, where, copy)
-
-# pyi: def import_arrow(x: Any, copy: bool | None = None) -> TensorImpl: ...

@@ -18,7 +18,7 @@ from bridge.exchange.device_memory cimport as_cpu_memory
 from bridge.exchange.import_tensor cimport import_tensor, is_new
 
 
-cpdef TensorImpl export_source(object x, object copy):
+cpdef TensorImpl export_source(object x, object copy: bool | None):
     """Return the TensorImpl to export for `x`: a wrapper's own, or one that shares its memory.
 
     Page-locked memory becomes the CPU's, which it is as well: not all frameworks know it.
@@ -36,7 +36,9 @@ cpdef TensorImpl export_source(object x, object copy):
     return as_cpu_memory(impl) if device_type_of(impl) == DL_CUDA_HOST else impl
 
 
-cpdef object remaining_copy(object x, TensorImpl impl, object copy):
+cpdef object remaining_copy(
+    object x, TensorImpl impl, object copy: bool | None
+):  # pyi: bool | None
     """Return `copy` as it still applies to `impl`, the imported `x`.
 
     None instead of True if the import copied already, so that the memory is new.
@@ -44,7 +46,7 @@ cpdef object remaining_copy(object x, TensorImpl impl, object copy):
     return None if copy is True and is_new(x, impl) else copy
 
 
-cpdef TensorImpl row_major(TensorImpl impl, object copy, int64_t alignment=1):
+cpdef TensorImpl row_major(TensorImpl impl, object copy: bool | None, int64_t alignment=1):
     """Return `impl` if it is row-major and aligned to `alignment` bytes, else a copy that is.
 
     ``copy=True`` always copies. Raises BufferError: a copy is needed and `copy` is False.
@@ -67,7 +69,3 @@ cpdef TensorImpl row_major(TensorImpl impl, object copy, int64_t alignment=1):
             "bytes, as the framework's is. Allow a copy with copy=None.")
     return reported_copy(
         impl, f"it is not aligned to {alignment} bytes, as the framework's memory is", "convert")
-
-# pyi: def export_source(x: Any, copy: bool | None) -> TensorImpl: ...
-# pyi: def remaining_copy(x: Any, impl: TensorImpl, copy: bool | None) -> bool | None: ...
-# pyi: def row_major(impl: TensorImpl, copy: bool | None, alignment: int = 1) -> TensorImpl: ...

@@ -34,8 +34,7 @@ from bridge.exchange.torch_export cimport export_torch
 from bridge.c10.reports import PRODUCER as _PRODUCER
 from bridge.exchange.fresh_memory import FreshMemoryError
 
-# pyi: MAX_VERSION: tuple[int, int]
-MAX_VERSION = (DLPACK_MAJOR, DLPACK_MINOR)
+MAX_VERSION = (DLPACK_MAJOR, DLPACK_MINOR)  # pyi: tuple[int, int]
 cdef tuple _STREAMED = (DL_CUDA, DL_ROCM, DL_CUDA_MANAGED)   # device types, see has_streams
 
 

@@ -27,7 +27,6 @@ from bridge.c10.storage cimport (
 from bridge.c10.tensor_impl cimport TensorImpl, new_impl, storage_flags
 
 
-# pyi: class FreshMemoryError(BufferError):
 class FreshMemoryError(BufferError):
     """The memory is new at each call, so it cannot be shared."""
 
@@ -41,7 +40,7 @@ class ScatteredMemoryError(BufferError):
         self.blocks = blocks
 
 
-cpdef bint must_prove(object copy) except -1:
+cpdef bint must_prove(object copy: bool | None) except -1:
     """Return whether somebody is told if the memory is shared (Note: Shared is proven)."""
     return copy is not None or is_observed()
 
@@ -59,7 +58,9 @@ cpdef bint was_copied(TensorImpl impl) except -1:
     return not storage_flags(impl) & EXTERNAL
 
 
-cpdef TensorImpl as_copy(TensorImpl impl, object x, object copy, str reason=""):
+cpdef TensorImpl as_copy(
+    TensorImpl impl, object x: object, object copy: bool | None, str reason=""
+):
     """Return `impl`, whose memory `x` made for this call, reported as a copy.
 
     From now on it counts as memory of the bridge. Read-only memory is copied once more. `reason`:
@@ -81,7 +82,7 @@ cpdef TensorImpl as_copy(TensorImpl impl, object x, object copy, str reason=""):
     return impl
 
 
-cpdef TensorImpl keeping(TensorImpl impl, object x, bint readonly=False):
+cpdef TensorImpl keeping(TensorImpl impl, object x: object, bint readonly=False):
     """Return a TensorImpl of the same memory that keeps `x` alive, too.
 
     For memory that lives as long as `x` does. A tensor of torch owns its memory itself.
@@ -106,9 +107,3 @@ cdef class KeptMemory:
     def __init__(self, memory: Any, source: Any) -> None:
         self.memory = memory
         self.source = source
-
-# pyi: def must_prove(copy: bool | None) -> bool: ...
-# pyi: def as_copy(
-# pyi:     impl: TensorImpl, x: object, copy: bool | None, reason: str = ""
-# pyi: ) -> TensorImpl: ...
-# pyi: def keeping(impl: TensorImpl, x: object, readonly: bool = False) -> TensorImpl: ...

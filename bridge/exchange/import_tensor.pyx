@@ -64,7 +64,9 @@ cdef object tristate(object copy):
     return copy
 
 
-cpdef TensorImpl import_tensor(object x, object device=None, object copy=None):
+cpdef TensorImpl import_tensor(
+    object x: TensorLike, object device: DeviceLike | None = None, object copy: bool | None = None
+):
     """Return the TensorImpl of any object with a tensor's memory, shared if possible.
 
     `copy`: True always copies, False never (BufferError if necessary), None if necessary.
@@ -108,7 +110,9 @@ cdef bint is_new(object x, TensorImpl impl) except -1:
 cdef TensorImpl _import(object x, object copy):
     """Return the TensorImpl of `x` on its device."""
     adapter = adapters.get(type(x))
-    return _import_by_protocol(x, copy) if adapter is None else _by_adapter(adapter, x, copy)
+    if adapter is not None:
+        return _by_adapter(adapter, x, copy)
+    return _by(protocol_of(x), x, copy)
 
 
 cdef TensorImpl _by_adapter(object adapter, object x, object copy):
@@ -198,10 +202,6 @@ cdef object _call_importer(object adapter, object x):
         raise BufferError(
             f"The importer of {adapter.name} does not take this {type(x).__name__}: "
             f"{type(error).__name__}: {reason_of(error)}") from error
-
-
-cdef TensorImpl _import_by_protocol(object x, object copy):
-    return _by(protocol_of(x), x, copy)
 
 
 cdef TensorImpl _by(int protocol, object x, object copy):
@@ -330,7 +330,3 @@ cdef TensorImpl _alias_of(TensorImpl impl):
     if not impl.flags & OWN_ORIGIN:
         out.origin = impl.origin
     return out
-
-# pyi: def import_tensor(
-# pyi:     x: TensorLike, device: DeviceLike | None = None, copy: bool | None = None
-# pyi: ) -> TensorImpl: ...

@@ -203,7 +203,7 @@ def _why_not(dtype):
     return "the bridge has no such element type."
 
 
-cpdef TensorImpl import_array(object array, object copy):
+cpdef TensorImpl import_array(object array: np.ndarray[Any, Any], object copy: bool | None):
     """Return the TensorImpl of a NumPy array: shared, or copied if sharing is impossible."""
     cdef bridge_array* a = <bridge_array*><PyObject*>array
     cdef TypeMeta dtype
@@ -325,7 +325,7 @@ cdef bint _counts(TensorImpl impl) noexcept:
     return nbytes >= 0
 
 
-cpdef object export_array(TensorImpl impl, str caller):
+cpdef object export_array(TensorImpl impl, str caller):  # pyi: np.ndarray[Any, Any]
     """Return a NumPy array of the same memory, writable if the memory is."""
     cdef Py_ssize_t[16] small
     cdef Py_ssize_t* strides = small
@@ -397,6 +397,3 @@ cdef object flat_array(TensorImpl impl, bint writable, str caller):
     ctx = retained_owner(impl, &data, caller)
     return _wrap(impl, 1, &n, &step, data,
                  ARRAY_ALIGNED | (ARRAY_WRITEABLE if writable else 0), ctx)
-
-# pyi: def export_array(impl: TensorImpl, caller: str) -> np.ndarray[Any, Any]: ...
-# pyi: def import_array(array: np.ndarray[Any, Any], copy: bool | None) -> TensorImpl: ...

@@ -126,7 +126,7 @@ cdef tuple _DOORS = (
 )
 
 
-cpdef bint has_door(object x) except -1:
+cpdef bint has_door(object x: object) except -1:
     """Return whether `x` has a door to its memory, by its class."""
     return find_protocol(x, True) != NOTHING
 
@@ -247,5 +247,3 @@ def _forget():
 
 
 on_change(_forget)
-
-# pyi: def has_door(x: object) -> bool: ...

@@ -102,7 +102,7 @@ cdef DLPackExchangeAPI* _exchange_table(object capsule) except? NULL:
     return table
 
 
-cpdef bint is_read_only_class(object cls) except -1:
+cpdef bint is_read_only_class(object cls: type) except -1:
     """Return whether tensors of this subclass of torch.Tensor are read-only.
 
     Those of bridge.readonly_torch are, and those whose exchange table is torch's second one, which
@@ -140,7 +140,7 @@ cdef object without_modes():
     return left
 
 
-cpdef bint is_torch_tensor(object x):
+cpdef bint is_torch_tensor(object x: object):  # pyi: TypeIs[torch.Tensor]
     """Return whether `x` is a torch.Tensor or of a subclass. Does not import torch."""
     return torch_loaded() and isinstance(x, <object>torch_type())
 
@@ -151,7 +151,7 @@ cdef bint is_plain(object x) noexcept:
     return cls != NULL and (Py_TYPE(x) == cls or Py_TYPE(x) == torch_c.parameter_type)
 
 
-cpdef bint has_tangent(object tensor) except -1:
+cpdef bint has_tangent(object tensor: torch.Tensor) except -1:
     """Return whether a torch.Tensor is a dual tensor of forward-mode autograd."""
     load_torch()
     cdef PyObject* level = PyDict_GetItemWithError(_forward_mode, _LEVEL)
@@ -183,7 +183,3 @@ cdef uintptr_t address_of(object untyped) except? 1:
     if torch_c.address != NULL:
         return owned(torch_c.address(<PyObject*>untyped, NULL))
     return untyped.data_ptr()
-
-# pyi: def has_tangent(tensor: torch.Tensor) -> bool: ...
-# pyi: def is_torch_tensor(x: object) -> TypeIs[torch.Tensor]: ...
-# pyi: def is_read_only_class(cls: type) -> bool: ...

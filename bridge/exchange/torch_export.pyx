@@ -42,7 +42,9 @@ from bridge.exchange.torch_views cimport (
 from bridge.c10.copy import register_device_copy
 from bridge.c10.errors import EnforceBufferError
 
-cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False):
+cpdef object export_torch(
+    TensorImpl impl, object copy: bool | None = None, bint writable=False
+):  # pyi: torch.Tensor
     """Return a torch.Tensor of the same memory: the one that came in, or a new one.
 
     Memory that torch cannot express, read-only or with negative strides, is copied unless
@@ -69,7 +71,7 @@ cdef object export_torch_once(TensorImpl impl, object copy, bint writable):
     return _new_tensor(impl, copy, writable, False, True)
 
 
-cpdef object torch_operand(TensorImpl impl):
+cpdef object torch_operand(TensorImpl impl):  # pyi: torch.Tensor
     """Return a torch.Tensor for an operation on the memory of `impl`, which may be read-only.
 
     The imported tensor is returned if it is unchanged; torch may have resized it, replaced its
@@ -86,7 +88,7 @@ cpdef object torch_operand(TensorImpl impl):
     return _new_tensor(impl, None, (storage_flags(impl) & READONLY) != 0, True)
 
 
-cpdef object resized_operand(TensorImpl impl):
+cpdef object resized_operand(TensorImpl impl):  # pyi: torch.Tensor
     """Do as `torch_operand`, for an operation that gives other sizes to what does not fit.
 
     Memory of the bridge's own on a device is a torch storage, which torch would give other memory
@@ -298,9 +300,3 @@ def copy_between_devices(TensorImpl dst, TensorImpl src) -> None:
 
 
 register_device_copy(copy_between_devices)
-
-# pyi: def torch_operand(impl: TensorImpl) -> torch.Tensor: ...
-# pyi: def resized_operand(impl: TensorImpl) -> torch.Tensor: ...
-# pyi: def export_torch(
-# pyi:     impl: TensorImpl, copy: bool | None = None, writable: bool = False
-# pyi: ) -> torch.Tensor: ...

@@ -181,7 +181,7 @@ cdef int _refuse(object tensor, object error) except -1:
     raise BufferError(why_not(tensor, error)) from error
 
 
-cpdef TensorImpl import_any_torch(object tensor, object copy=None):
+cpdef TensorImpl import_any_torch(object tensor: torch.Tensor, object copy: bool | None = None):
     """Return the TensorImpl of any torch tensor: shared, or copied where sharing is impossible.
 
     Lazy conjugate and negative bits are resolved by a copy. ``copy=True`` always copies,
@@ -215,7 +215,7 @@ cpdef TensorImpl import_any_torch(object tensor, object copy=None):
     return impl
 
 
-cpdef TensorImpl import_new_torch(object tensor):
+cpdef TensorImpl import_new_torch(object tensor: torch.Tensor):
     """Return the TensorImpl of a torch tensor that nobody else has, as memory of the bridge."""
     cdef TensorImpl impl = import_any_torch(tensor, None)
     set_flags(impl.storage, impl.storage.flags & ~EXTERNAL)
@@ -269,6 +269,3 @@ cdef object clone_torch(object tensor):
 
 # The calls from c10 up to exchange: a Storage with a framework's memory has it checked here.
 set_borrow_hooks(check_borrowed, retain_borrowed, lead_of_lent)
-
-# pyi: def import_new_torch(tensor: torch.Tensor) -> TensorImpl: ...
-# pyi: def import_any_torch(tensor: torch.Tensor, copy: bool | None = None) -> TensorImpl: ...

@@ -108,12 +108,10 @@ cdef object _os_error(int code, object path=None):
         OSError(code, os.strerror(code), path)
 
 
-# pyi: @final
 @cython.final
 cdef class Segment:
     """One use of a segment that this process has mapped; the owner of the memory of its tensors."""
 
-    # pyi: def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     def __init__(self):
         raise TypeError("A Segment is made by create(), open_segment() or tensors.segment_of().")
 

@@ -26,18 +26,15 @@ from bridge.wire.field_decoding cimport (
 from bridge.wire.tensor_decoding cimport Payload, Source, new_payload
 
 # TensorFlow's tensors have at most 254 dimensions.
-# pyi: MAX_RANK: int
-MAX_RANK = 254
+MAX_RANK = 254  # pyi: int
 # protobuf limits a message to this size, and so its content.
-# pyi: MAX_NBYTES: int
-MAX_NBYTES = (1 << 31) - 1
+MAX_NBYTES = (1 << 31) - 1  # pyi: int
 
 cdef enum:
     MOST_DIMS = 4096        # bounds the memory that a hostile message can take
     VALUE_FIELDS = 18
 
 
-# pyi: @final
 @cython.final
 cdef class ShapeMessage:
     """A parsed TensorShapeProto: `dims` (-1 where unknown), their `names`, and `unknown_rank`.
@@ -100,7 +97,6 @@ cdef Wire _wire(unsigned int number) noexcept:
     return VARINT
 
 
-# pyi: @final
 @cython.final
 cdef class TensorMessage:
     """A parsed TensorProto.

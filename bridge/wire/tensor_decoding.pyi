@@ -2,6 +2,8 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, final
 
+from typing_extensions import Never
+
 from bridge.c10.tensor_impl import TensorImpl
 
 @final
@@ -10,7 +12,7 @@ class Source:
 
 @final
 class Payload:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     @property
     def span(self) -> tuple[int, int] | None: ...
     def into(self, impl: TensorImpl, begin: int) -> None: ...

@@ -50,7 +50,6 @@ cdef Coding coding_of(TypeMeta dtype, Kind* kind) except *:
     return VARINT
 
 
-# pyi: @final
 @cython.final
 cdef class Source:
     """The bytes that a message is read from."""
@@ -70,12 +69,10 @@ cdef Payload new_payload(Source source, int itemsize):
     return payload
 
 
-# pyi: @final
 @cython.final
 cdef class Payload:
     """The encoded values of one repeated field of a message."""
 
-    # pyi: def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     def __init__(self):
         raise TypeError("A Payload is created by reading a message.")
 

@@ -190,7 +190,6 @@ cdef class TensorMessage:
         return 0
 
 
-# pyi: @final
 @cython.final
 cdef class QTensorMessage:
     """A QTensorProto: the description of a quantized tensor as attributes, its values as a payload.
@@ -247,7 +246,6 @@ cdef class QTensorMessage:
         return 0
 
 
-# pyi: @final
 @cython.final
 cdef class BlobMessage:
     """A BlobProto: `type` and `content` as bytes, `tensor` and `qtensor`, which may be None.

@@ -22,8 +22,7 @@ from bridge.exchange.torch_description cimport described
 # For how many types and sizes of inputs an operator, a module or a part of a compiled net keeps a
 # tape or code: as many as torch.compile compiles a function for. FC, Relu and Softmax take 4
 # microseconds on batches of one size, 20 on 8 sizes by turns, and 40, without a tape, on 9.
-# pyi: MOST_SIZES: int
-MOST_SIZES = 8
+MOST_SIZES = 8  # pyi: int
 
 cdef extern from "Python.h":
     object PyObject_Call(object function, object arguments, PyObject* keywords)

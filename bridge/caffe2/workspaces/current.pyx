@@ -60,8 +60,7 @@ cdef class Current:
 
 
 cdef Current _current = Current()   # for good
-# pyi: current: Current
-current = _current
+current = _current  # pyi: Current
 make_immortal(current)
 
 

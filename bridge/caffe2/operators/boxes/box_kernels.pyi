@@ -3,33 +3,36 @@
 import numpy as np
 from numpy.typing import NDArray
 
-def kept(boxes: _Floats, order: _Numbers, threshold: float, most: int, plus_one: bool) -> int: ...
+def kept(
+    boxes: NDArray[np.float32],
+    order: NDArray[np.int64],
+    threshold: float,
+    most: int,
+    plus_one: bool,
+) -> int: ...
 def best_of_classes(
-    scores: _Floats,
-    boxes: _Floats,
+    scores: NDArray[np.float32],
+    boxes: NDArray[np.float32],
     first_score: int,
     first_box: int,
     smallest: float,
     threshold: float,
     limit: int,
     plus_one: bool,
-    found: _Numbers,
-    counts: _Numbers,
+    found: NDArray[np.int64],
+    counts: NDArray[np.int64],
     softly: tuple[bool, float, float] | None = None,
 ) -> int: ...
 def gather(
-    scores: _Floats,
-    boxes: _Floats,
+    scores: NDArray[np.float32],
+    boxes: NDArray[np.float32],
     first_score: int,
     first_box: int,
-    found: _Numbers,
-    counts: _Numbers,
+    found: NDArray[np.int64],
+    counts: NDArray[np.int64],
     first_class: int,
-    out_scores: _Floats,
-    out_boxes: _Floats,
-    out_classes: _Floats,
+    out_scores: NDArray[np.float32],
+    out_boxes: NDArray[np.float32],
+    out_classes: NDArray[np.float32],
     out_rows: NDArray[np.int32] | None = None,
 ) -> None: ...
-
-_Floats = NDArray[np.float32]
-_Numbers = NDArray[np.int64]

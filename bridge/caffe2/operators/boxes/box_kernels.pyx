@@ -95,12 +95,9 @@ cdef Py_ssize_t keep(
     return count
 
 
-# pyi: def kept(
-# pyi:     boxes: _Floats, order: _Numbers, threshold: float, most: int, plus_one: bool
-# pyi: ) -> int: ...
 def kept(
     const float[:, ::1] boxes, int64_t[::1] order, float threshold, Py_ssize_t most, bint plus_one
-):
+) -> int:
     """Keep of `order` the boxes that overlap no earlier one by more than `threshold`.
 
     boxes: (n, 4). order: indices of boxes; the kept ones are moved to its front. most: how many are
@@ -219,24 +216,11 @@ cdef Py_ssize_t limited(
     return limit
 
 
-# pyi: def best_of_classes(
-# pyi:     scores: _Floats,
-# pyi:     boxes: _Floats,
-# pyi:     first_score: int,
-# pyi:     first_box: int,
-# pyi:     smallest: float,
-# pyi:     threshold: float,
-# pyi:     limit: int,
-# pyi:     plus_one: bool,
-# pyi:     found: _Numbers,
-# pyi:     counts: _Numbers,
-# pyi:     softly: tuple[bool, float, float] | None = None,
-# pyi: ) -> int: ...
 def best_of_classes(
     float[:, :] scores, const float[:, :] boxes, Py_ssize_t first_score, Py_ssize_t first_box,
     float smallest, float threshold, Py_ssize_t limit, bint plus_one, int64_t[:, ::1] found,
-    int64_t[::1] counts, object softly=None,
-):
+    int64_t[::1] counts, object softly: tuple[bool, float, float] | None = None,
+) -> int:
     """Keep the best boxes of each class but the background, of one image.
 
     scores: (n, columns), changed if `softly` is given. boxes: (n, 4 columns) or, the same for all
@@ -294,24 +278,11 @@ def best_of_classes(
     return total
 
 
-# pyi: def gather(
-# pyi:     scores: _Floats,
-# pyi:     boxes: _Floats,
-# pyi:     first_score: int,
-# pyi:     first_box: int,
-# pyi:     found: _Numbers,
-# pyi:     counts: _Numbers,
-# pyi:     first_class: int,
-# pyi:     out_scores: _Floats,
-# pyi:     out_boxes: _Floats,
-# pyi:     out_classes: _Floats,
-# pyi:     out_rows: NDArray[np.int32] | None = None,
-# pyi: ) -> None: ...
 def gather(
     const float[:, :] scores, const float[:, :] boxes, Py_ssize_t first_score, Py_ssize_t first_box,
     const int64_t[:, ::1] found, const int64_t[::1] counts, Py_ssize_t first_class,
     float[::1] out_scores, float[:, ::1] out_boxes, float[::1] out_classes, int[::1] out_rows=None,
-):
+) -> None:
     """Write the boxes that `best_of_classes` kept: scores, boxes, classes and, if wanted, rows.
 
     first_class: the number of the first class that is kept. The outputs begin where those of this
@@ -329,6 +300,3 @@ def gather(
             if out_rows is not None:
                 out_rows[at] = row
             at += 1
-
-# pyi: _Floats = NDArray[np.float32]
-# pyi: _Numbers = NDArray[np.int64]

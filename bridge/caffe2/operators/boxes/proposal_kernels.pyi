@@ -4,22 +4,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 def transform_boxes(
-    boxes: _Floats,
-    deltas: _Floats,
-    weights: _Floats,
+    boxes: NDArray[np.float32],
+    deltas: NDArray[np.float32],
+    weights: NDArray[np.float32],
     scale: float,
     height: int,
     width: int,
     largest_growth: float,
     apply_scale: bool,
     plus_one: bool,
-    out: _Floats,
+    out: NDArray[np.float32],
 ) -> None: ...
 def propose(
-    scores: _Floats,
-    deltas: _Floats,
-    image: _Floats,
-    anchors: _Floats,
+    scores: NDArray[np.float32],
+    deltas: NDArray[np.float32],
+    image: NDArray[np.float32],
+    anchors: NDArray[np.float32],
     stride: float,
     before: int,
     after: int,
@@ -28,8 +28,6 @@ def propose(
     largest_growth: float,
     plus_one: bool,
     number: float,
-    out_boxes: _Floats,
-    out_scores: _Floats,
+    out_boxes: NDArray[np.float32],
+    out_scores: NDArray[np.float32],
 ) -> int: ...
-
-_Floats = NDArray[np.float32]

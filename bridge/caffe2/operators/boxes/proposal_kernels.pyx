@@ -37,23 +37,11 @@ cdef inline void transform(
     box[1], box[3] = within(y - height, low), within(y + height - one, low)
 
 
-# pyi: def transform_boxes(
-# pyi:     boxes: _Floats,
-# pyi:     deltas: _Floats,
-# pyi:     weights: _Floats,
-# pyi:     scale: float,
-# pyi:     height: int,
-# pyi:     width: int,
-# pyi:     largest_growth: float,
-# pyi:     apply_scale: bool,
-# pyi:     plus_one: bool,
-# pyi:     out: _Floats,
-# pyi: ) -> None: ...
 def transform_boxes(
     const float[:, :] boxes, const float[:, :] deltas, const float[::1] weights, float scale,
     Py_ssize_t height, Py_ssize_t width, float largest_growth, bint apply_scale, bint plus_one,
     float[:, :] out,
-):
+) -> None:
     """Write the boxes of one image, moved by the deltas of each class.
 
     boxes: (n, 4), of the scaled image. deltas, out: (n, 4 classes). weights: (4), which divide the
@@ -85,28 +73,12 @@ cdef bint is_fine(
     )
 
 
-# pyi: def propose(
-# pyi:     scores: _Floats,
-# pyi:     deltas: _Floats,
-# pyi:     image: _Floats,
-# pyi:     anchors: _Floats,
-# pyi:     stride: float,
-# pyi:     before: int,
-# pyi:     after: int,
-# pyi:     smallest: float,
-# pyi:     threshold: float,
-# pyi:     largest_growth: float,
-# pyi:     plus_one: bool,
-# pyi:     number: float,
-# pyi:     out_boxes: _Floats,
-# pyi:     out_scores: _Floats,
-# pyi: ) -> int: ...
 def propose(
     const float[:, :, ::1] scores, const float[:, :, ::1] deltas, const float[::1] image,
     const float[:, ::1] anchors, float stride, Py_ssize_t before, Py_ssize_t after,
     double smallest, float threshold, float largest_growth, bint plus_one, float number,
     float[:, ::1] out_boxes, float[::1] out_scores,
-):
+) -> int:
     """Write the proposed boxes of one image and their scores.
 
     scores: (A, H, W). deltas: (4 A, H, W). image: height, width, scale. anchors: (A, 4). stride: of
@@ -170,5 +142,3 @@ def propose(
     free(order)
     free(chosen.x1)
     return count
-
-# pyi: _Floats = NDArray[np.float32]
