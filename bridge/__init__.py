@@ -52,31 +52,10 @@ if TYPE_CHECKING:
     from bridge.shared import Shared, attach, share
 
 __all__ = [
-    "Shared",
-    "__version__",
-    "asarray",
-    "at",
-    "attach",
-    "audit",
-    "c10",
-    "caffe2",
-    "conform",
-    "convert",
-    "explain",
-    "from_dlpack",
-    "get_include",
-    "no_copy",
-    "register",
-    "share",
-    "shares_memory",
-    "tf",
-    "to_cupy",
-    "to_jax",
-    "to_numpy",
-    "to_tensorflow",
-    "to_torch",
-    "wrap",
-]
+    "Shared", "__version__", "asarray", "at", "attach", "audit", "c10", "caffe2", "conform",
+    "convert", "explain", "from_dlpack", "get_include", "no_copy", "register", "share",
+    "shares_memory", "tf", "to_cupy", "to_jax", "to_numpy", "to_tensorflow", "to_torch", "wrap",
+]  # fmt: skip
 
 _integrations.prepare()
 

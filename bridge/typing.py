@@ -25,26 +25,11 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer, CapsuleType
 
 __all__ = [
-    "ArrayLike",
-    "BufferLike",
-    "Deleter",
-    "DeviceLike",
-    "Dims",
-    "IndexLike",
-    "Operand",
-    "OptionsLike",
-    "SupportsArrayInterface",
-    "SupportsArrow",
-    "SupportsArrowStream",
-    "SupportsCudaArrayInterface",
-    "SupportsDLPack",
-    "SupportsDevice",
-    "SupportsElementType",
-    "SupportsMemory",
-    "SupportsOptions",
-    "TensorLike",
-    "TypeLike",
-]
+    "ArrayLike", "BufferLike", "Deleter", "DeviceLike", "Dims", "IndexLike", "Operand",
+    "OptionsLike", "SupportsArrayInterface", "SupportsArrow", "SupportsArrowStream",
+    "SupportsCudaArrayInterface", "SupportsDLPack", "SupportsDevice", "SupportsElementType",
+    "SupportsMemory", "SupportsOptions", "TensorLike", "TypeLike",
+]  # fmt: skip
 __dir__ = _listed(__name__)
 
 

@@ -49,23 +49,9 @@ if TYPE_CHECKING:
     from bridge.at.torch_functions import *  # noqa: F403
 
 __all__ = [
-    "Tensor",
-    "arange",
-    "empty",
-    "empty_like",
-    "empty_strided",
-    "eye",
-    "from_blob",
-    "full",
-    "full_like",
-    "ones",
-    "ones_like",
-    "rand",
-    "randn",
-    "tensor",
-    "zeros",
-    "zeros_like",
-]
+    "Tensor", "arange", "empty", "empty_like", "empty_strided", "eye", "from_blob", "full",
+    "full_like", "ones", "ones_like", "rand", "randn", "tensor", "zeros", "zeros_like",
+]  # fmt: skip
 
 
 def _install(methods: Iterable[str], attributes: Iterable[str]) -> None:

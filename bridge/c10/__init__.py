@@ -40,6 +40,7 @@ from bridge.c10.errors import (
 from bridge.c10.options import TensorOptions
 from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl, UndefinedTensorImpl
+from bridge.c10.type_meta import ROWS as _ROWS
 from bridge.c10.type_meta import TypeMeta
 from bridge.c10.type_meta import as_type as _type
 from bridge.lazy import listed as _listed
@@ -50,24 +51,10 @@ if TYPE_CHECKING:
 
 IntArrayRef = ArrayRef
 
-CPU = DeviceType.CPU
-CUDA = DeviceType.CUDA
-CUDAHost = DeviceType.CUDAHost
-OpenCL = DeviceType.OpenCL
-Vulkan = DeviceType.Vulkan
-Metal = DeviceType.Metal
-VPI = DeviceType.VPI
-ROCM = DeviceType.ROCM
-ROCMHost = DeviceType.ROCMHost
-ExtDev = DeviceType.ExtDev
-CUDAManaged = DeviceType.CUDAManaged
-OneAPI = DeviceType.OneAPI
-WebGPU = DeviceType.WebGPU
-Hexagon = DeviceType.Hexagon
-MAIA = DeviceType.MAIA
-Trn = DeviceType.Trn
-TPU = DeviceType.TPU
-TPUHost = DeviceType.TPUHost
+(
+    CPU, CUDA, CUDAHost, OpenCL, Vulkan, Metal, VPI, ROCM, ROCMHost, ExtDev, CUDAManaged, OneAPI,
+    WebGPU, Hexagon, MAIA, Trn, TPU, TPUHost,
+) = DeviceType  # fmt: skip
 
 
 def dtype(T: Any) -> TensorOptions:
@@ -85,138 +72,30 @@ def pinned_memory(value: _builtins.bool = True) -> TensorOptions:
     return TensorOptions(pinned_memory=value)
 
 
-bool = _type("bool")
-int8 = _type("int8")
-int16 = _type("int16")
-int32 = _type("int32")
-int64 = _type("int64")
-uint8 = _type("uint8")
-uint16 = _type("uint16")
-uint32 = _type("uint32")
-uint64 = _type("uint64")
-float16 = _type("float16")
-float32 = _type("float32")
-float64 = _type("float64")
-bfloat16 = _type("bfloat16")
-complex32 = _type("complex32")
-complex64 = _type("complex64")
-complex128 = _type("complex128")
-float8_e3m4 = _type("float8_e3m4")
-float8_e4m3 = _type("float8_e4m3")
-float8_e4m3b11fnuz = _type("float8_e4m3b11fnuz")
-float8_e4m3fn = _type("float8_e4m3fn")
-float8_e4m3fnuz = _type("float8_e4m3fnuz")
-float8_e5m2 = _type("float8_e5m2")
-float8_e5m2fnuz = _type("float8_e5m2fnuz")
-float8_e8m0fnu = _type("float8_e8m0fnu")
-float6_e2m3fn = _type("float6_e2m3fn")
-float6_e3m2fn = _type("float6_e3m2fn")
-float4_e2m1fn = _type("float4_e2m1fn")
-float4_e2m1fn_x2 = _type("float4_e2m1fn_x2")
-int1 = _type("int1")
-int2 = _type("int2")
-int3 = _type("int3")
-int4 = _type("int4")
-int5 = _type("int5")
-int6 = _type("int6")
-int7 = _type("int7")
-uint1 = _type("uint1")
-uint2 = _type("uint2")
-uint3 = _type("uint3")
-uint4 = _type("uint4")
-uint5 = _type("uint5")
-uint6 = _type("uint6")
-uint7 = _type("uint7")
+# The element types, in the order of the table.
+(
+    bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, float64,
+    bfloat16, complex32, complex64, complex128,
+    float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
+    float8_e5m2fnuz, float8_e8m0fnu, float6_e2m3fn, float6_e3m2fn, float4_e2m1fn, float4_e2m1fn_x2,
+    int1, uint1, int2, uint2, int3, uint3, int4, uint4, int5, uint5, int6, uint6, int7, uint7,
+) = _ROWS  # fmt: skip
 string = _type("string")
 tensor = _type("tensor")
 
 __all__ = [
-    "Allocator",
-    "AllocatorStats",
-    "ArrayRef",
-    "CPU",
-    "CUDA",
-    "CUDAHost",
-    "CUDAManaged",
-    "DataPtr",
-    "Device",
-    "DeviceType",
-    "EnforceAssertionError",
-    "EnforceBufferError",
-    "EnforceIndexError",
-    "EnforceKeyError",
-    "EnforceNotMet",
-    "EnforceTypeError",
-    "EnforceValueError",
-    "ExtDev",
-    "GetAllocator",
-    "Hexagon",
-    "IntArrayRef",
-    "MAIA",
-    "Metal",
-    "OneAPI",
-    "OpenCL",
-    "ROCM",
-    "ROCMHost",
-    "SetAllocator",
-    "Storage",
-    "TPU",
-    "TPUHost",
-    "TensorImpl",
-    "TensorOptions",
-    "Trn",
-    "TypeMeta",
-    "UndefinedTensorImpl",
-    "VPI",
-    "Vulkan",
-    "WebGPU",
-    "bfloat16",
-    "bool",
-    "complex128",
-    "complex32",
-    "complex64",
-    "device",
-    "dtype",
-    "float16",
-    "float32",
-    "float4_e2m1fn",
-    "float4_e2m1fn_x2",
-    "float64",
-    "float6_e2m3fn",
-    "float6_e3m2fn",
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-    "int1",
-    "int16",
-    "int2",
-    "int3",
-    "int32",
-    "int4",
-    "int5",
-    "int6",
-    "int64",
-    "int7",
-    "int8",
-    "pinned_memory",
-    "string",
-    "tensor",
-    "uint1",
-    "uint16",
-    "uint2",
-    "uint3",
-    "uint32",
-    "uint4",
-    "uint5",
-    "uint6",
-    "uint64",
-    "uint7",
-    "uint8",
-]
+    "Allocator", "AllocatorStats", "ArrayRef", "CPU", "CUDA", "CUDAHost", "CUDAManaged", "DataPtr",
+    "Device", "DeviceType", "EnforceAssertionError", "EnforceBufferError", "EnforceIndexError",
+    "EnforceKeyError", "EnforceNotMet", "EnforceTypeError", "EnforceValueError", "ExtDev",
+    "GetAllocator", "Hexagon", "IntArrayRef", "MAIA", "Metal", "OneAPI", "OpenCL", "ROCM",
+    "ROCMHost", "SetAllocator", "Storage", "TPU", "TPUHost", "TensorImpl", "TensorOptions", "Trn",
+    "TypeMeta", "UndefinedTensorImpl", "VPI", "Vulkan", "WebGPU", "bfloat16", "bool", "complex128",
+    "complex32", "complex64", "device", "dtype", "float16", "float32", "float4_e2m1fn",
+    "float4_e2m1fn_x2", "float64", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3",
+    "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+    "float8_e8m0fnu", "int1", "int16", "int2", "int3", "int32", "int4", "int5", "int6", "int64",
+    "int7", "int8", "pinned_memory", "string", "tensor", "uint1", "uint16", "uint2", "uint3",
+    "uint32", "uint4", "uint5", "uint6", "uint64", "uint7", "uint8",
+]  # fmt: skip
 
 __dir__ = _listed(__name__)
