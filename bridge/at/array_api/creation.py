@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from bridge.at import factories
@@ -13,10 +15,6 @@ from bridge.c10.device import as_device
 from bridge.c10.type_meta import TypeMeta, as_type
 from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.protocols import has_door
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",

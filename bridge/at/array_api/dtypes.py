@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import functools
 from collections import namedtuple
+from typing import Any
 
 from bridge.at.tensor import Tensor
 from bridge.c10.errors import EnforceTypeError
 from bridge.c10.type_meta import TypeMeta, as_type
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "FUNCTIONS", "KINDS", "NAMES", "SCALARS", "astype", "can_cast", "finfo", "iinfo", "isdtype",

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from bridge.at.array_api.dtypes import SCALARS
-from bridge.at.array_api.running import agreed, on_memory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from bridge.at.array_api.running import agreed, named, on_memory
 
 # The function of the standard -> that of torch.
 _UNARY = {
@@ -37,19 +35,13 @@ _BINARY = {
 }  # fmt: skip
 
 
-def _named(function: Callable[..., Any], name: str, theirs: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return ``torch.{theirs}`` of each element."
-    return on_memory(function)
-
-
 def _unary(name: str, theirs: str) -> Callable[..., Any]:
     run = getattr(torch, theirs)
 
     def function(x: torch.Tensor, /) -> Any:
         return run(x)
 
-    return _named(function, name, theirs)
+    return named(function, name, f"Return ``torch.{theirs}`` of each element.")
 
 
 def _binary(name: str, theirs: str) -> Callable[..., Any]:
@@ -58,7 +50,7 @@ def _binary(name: str, theirs: str) -> Callable[..., Any]:
     def function(x1: Any, x2: Any, /) -> Any:
         return run(*agreed(x1, x2))
 
-    return _named(function, name, theirs)
+    return named(function, name, f"Return ``torch.{theirs}`` of each element.")
 
 
 for _name, _theirs in _UNARY.items():

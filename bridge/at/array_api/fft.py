@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import torch
 
-from bridge.at.array_api.running import on_memory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
+from bridge.at.array_api.running import named, on_memory
 
 # The transforms along one axis, and along several.
 _ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
@@ -27,9 +25,7 @@ def _along_one(name: str) -> Callable[..., Any]:
     ) -> Any:
         return run(x, n=n, dim=axis, norm=norm)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return ``torch.fft.{name}`` of the array along `axis`."
-    return on_memory(function)
+    return named(function, name, f"Return ``torch.fft.{name}`` of the array along `axis`.")
 
 
 def _along_many(name: str) -> Callable[..., Any]:
@@ -45,9 +41,7 @@ def _along_many(name: str) -> Callable[..., Any]:
     ) -> Any:
         return run(x, s=s, dim=axes, norm=norm)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return ``torch.fft.{name}`` of the array along `axes`."
-    return on_memory(function)
+    return named(function, name, f"Return ``torch.fft.{name}`` of the array along `axes`.")
 
 
 for _name in _ONE:

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from bridge.at.array_api.dtypes import KINDS, NAMES
 from bridge.c10.device import Device
 from bridge.c10.type_meta import TypeMeta, as_type
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["ArrayNamespaceInfo"]
 

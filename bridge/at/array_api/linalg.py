@@ -3,20 +3,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from bridge.at.array_api.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
-from bridge.at.array_api.running import agreed, on_memory
+from bridge.at.array_api.running import agreed, axes_of, named, on_memory
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+# The functions of one argument, which torch has likewise, and what they return.
+_OF_MATRICES = {
+    "det": "the determinants of matrices",
+    "eig": "the eigenvalues and eigenvectors of matrices, complex",
+    "eigh": "the eigenvalues and eigenvectors of Hermitian matrices",
+    "eigvals": "the eigenvalues of matrices, complex",
+    "eigvalsh": "the eigenvalues of Hermitian matrices",
+    "inv": "the inverses of matrices",
+    "slogdet": "the signs and the logarithms of the absolute values of determinants",
+    "svdvals": "the singular values of matrices",
+}
 
 __all__ = [
-    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul",
-    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr",
-    "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
+    *_OF_MATRICES, "cholesky", "cross", "diagonal", "matmul", "matrix_norm", "matrix_power",
+    "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "solve", "svd", "tensordot", "trace",
+    "vecdot", "vector_norm",
 ]  # fmt: skip
+
+
+def _of_matrices(name: str, what: str) -> Callable[..., Any]:
+    run = getattr(torch.linalg, name)
+
+    def function(x: torch.Tensor, /) -> Any:
+        return run(x)
+
+    return named(function, name, f"Return {what}.")
+
+
+for _name, _what in _OF_MATRICES.items():
+    globals()[_name] = _of_matrices(_name, _what)
 
 
 @on_memory
@@ -33,8 +57,7 @@ def cross(x1: torch.Tensor, x2: torch.Tensor, /, *, axis: int = -1) -> Any:
     """
     x1, x2 = agreed(x1, x2)
     for x in (x1, x2):
-        if not -x.ndim <= axis < x.ndim:
-            raise IndexError(f"There is no axis {axis} in an array of {x.ndim} dimensions.")
+        axes_of(x, axis)
         if x.shape[axis] != 3:
             raise ValueError(f"A cross product takes 3 elements, not {x.shape[axis]}.")
     x1, x2 = torch.broadcast_tensors(x1, x2)  # type: ignore[no-untyped-call]
@@ -42,45 +65,9 @@ def cross(x1: torch.Tensor, x2: torch.Tensor, /, *, axis: int = -1) -> Any:
 
 
 @on_memory
-def det(x: torch.Tensor, /) -> Any:
-    """Return the determinants of matrices."""
-    return torch.linalg.det(x)
-
-
-@on_memory
 def diagonal(x: torch.Tensor, /, *, offset: int = 0) -> Any:
     """Return views of the diagonals of matrices, `offset` above the main one."""
     return torch.diagonal(x, offset, -2, -1)
-
-
-@on_memory
-def eig(x: torch.Tensor, /) -> Any:
-    """Return the eigenvalues and eigenvectors of matrices, complex."""
-    return torch.linalg.eig(x)
-
-
-@on_memory
-def eigvals(x: torch.Tensor, /) -> Any:
-    """Return the eigenvalues of matrices, complex."""
-    return torch.linalg.eigvals(x)
-
-
-@on_memory
-def eigh(x: torch.Tensor, /) -> Any:
-    """Return the eigenvalues and eigenvectors of Hermitian matrices."""
-    return torch.linalg.eigh(x)
-
-
-@on_memory
-def eigvalsh(x: torch.Tensor, /) -> Any:
-    """Return the eigenvalues of Hermitian matrices."""
-    return torch.linalg.eigvalsh(x)
-
-
-@on_memory
-def inv(x: torch.Tensor, /) -> Any:
-    """Return the inverses of matrices."""
-    return torch.linalg.inv(x)
 
 
 @on_memory
@@ -129,12 +116,6 @@ def qr(x: torch.Tensor, /, *, mode: str = "reduced") -> Any:
 
 
 @on_memory
-def slogdet(x: torch.Tensor, /) -> Any:
-    """Return the signs and the logarithms of the absolute values of determinants."""
-    return torch.linalg.slogdet(x)
-
-
-@on_memory
 def solve(x1: torch.Tensor, x2: torch.Tensor, /) -> Any:
     """Return the solutions of ``x1 @ x = x2``: `x2` is a vector, or a stack of matrices."""
     x1, x2 = agreed(x1, x2)
@@ -148,12 +129,6 @@ def solve(x1: torch.Tensor, x2: torch.Tensor, /) -> Any:
 def svd(x: torch.Tensor, /, *, full_matrices: bool = True) -> Any:
     """Return the singular value decompositions of matrices: ``U``, ``S`` and ``Vh``."""
     return torch.linalg.svd(x, full_matrices=full_matrices)
-
-
-@on_memory
-def svdvals(x: torch.Tensor, /) -> Any:
-    """Return the singular values of matrices."""
-    return torch.linalg.svdvals(x)
 
 
 @on_memory

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 
 from bridge.at.array_api.running import agreed, axes_of, on_memory
 from bridge.at.tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 __all__ = ["matmul", "matrix_transpose", "tensordot", "vecdot"]
 
@@ -54,15 +52,9 @@ def vecdot(x1: torch.Tensor, x2: torch.Tensor, /, *, axis: int = -1) -> torch.Te
     Raises ValueError: the vectors have other sizes.
     """
     x1, x2 = agreed(x1, x2)
-    if axis >= 0 or x1.ndim < -axis or x2.ndim < -axis:
-        _require_axis(x1, x2, axis)
+    for x in (x1, x2):
+        axes_of(x, axis)
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"The vectors have {x1.shape[axis]} and {x2.shape[axis]} elements.")
     x1, x2 = torch.movedim(x1, axis, -1), torch.movedim(x2, axis, -1)
     return torch.sum(torch.conj_physical(x1) * x2, -1, dtype=x1.dtype)
-
-
-def _require_axis(x1: torch.Tensor, x2: torch.Tensor, axis: int) -> None:
-    for x in (x1, x2):
-        if not -x.ndim <= axis < x.ndim:
-            raise IndexError(f"There is no axis {axis} in an array of {x.ndim} dimensions.")

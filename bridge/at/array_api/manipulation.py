@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from bridge.at.array_api.running import all_agreed, axes_of, on_memory
 from bridge.at.tensor import Tensor
 from bridge.c10.errors import EnforceNotMet
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = [
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flip",

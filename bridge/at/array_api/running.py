@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
@@ -11,12 +13,7 @@ from bridge.at.array_api.dtypes import SCALARS, promoted
 from bridge.at.tensor import Tensor, torch_runner
 from bridge.c10.type_meta import TypeMeta, as_type
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-__all__ = ["agreed", "all_agreed", "axes_of", "on_memory"]
+__all__ = ["agreed", "all_agreed", "axes_of", "named", "on_memory"]
 
 
 def on_memory(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,6 +24,13 @@ def on_memory(function: Callable[..., Any]) -> Callable[..., Any]:
         return torch_runner.run(function.__name__, function, args, kwargs)
 
     return call
+
+
+def named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    """Make a function of torch tensors one of at.Tensors, with this name and docstring."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return on_memory(function)
 
 
 def all_agreed(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from bridge.at.array_api.dtypes import SCALARS
 from bridge.at.array_api.running import agreed, axes_of, on_memory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "argmax", "argmin", "argsort", "isin", "nonzero", "searchsorted", "sort", "take",

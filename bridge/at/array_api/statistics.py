@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from bridge.at.array_api.running import axes_of, on_memory
+from bridge.at.array_api.running import axes_of, named, on_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,67 +72,52 @@ def prod(
     return _with_axes(torch.prod(_one_axis(x, axes), -1, dtype=own), axes, keepdims)
 
 
-def _reduced(
-    x: torch.Tensor, axis: Axis, keepdims: bool, reduce: Callable[..., torch.Tensor]
-) -> torch.Tensor:
-    axes = _axes(x, axis)
-    return reduce(x, axes, keepdim=keepdims) if axes else x.clone()
+def _reduction(name: str, reduce: Callable[..., torch.Tensor], what: str) -> Any:
+    def function(x: torch.Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> torch.Tensor:
+        axes = _axes(x, axis)
+        return reduce(x, axes, keepdim=keepdims) if axes else x.clone()
+
+    return named(function, name, f"Return {what} along `axis`.")
 
 
-@on_memory
-def max(x: torch.Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> torch.Tensor:
-    """Return the greatest elements along `axis`."""
-    return _reduced(x, axis, keepdims, torch.amax)
+max = _reduction("max", torch.amax, "the greatest elements")
+min = _reduction("min", torch.amin, "the least elements")
+mean = _reduction("mean", torch.mean, "the means")
 
 
-@on_memory
-def min(x: torch.Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> torch.Tensor:
-    """Return the least elements along `axis`."""
-    return _reduced(x, axis, keepdims, torch.amin)
+def _spread(name: str, reduce: Callable[..., torch.Tensor], doc: str) -> Any:
+    def function(
+        x: torch.Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
+    ) -> torch.Tensor:
+        axes = _axes(x, axis)
+        if not axes:
+            return reduce(x.unsqueeze(-1), -1, correction=correction)
+        return reduce(x, axes, correction=correction, keepdim=keepdims)
+
+    return named(function, name, doc)
 
 
-@on_memory
-def mean(x: torch.Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> torch.Tensor:
-    """Return the means along `axis`."""
-    return _reduced(x, axis, keepdims, torch.mean)
+var = _spread(
+    "var",
+    torch.var,
+    "Return the variances along `axis`: sums of squares over their number less `correction`.",
+)
+std = _spread(
+    "std", torch.std, "Return the standard deviations along `axis`, the roots of the variances."
+)
 
 
-@on_memory
-def var(
-    x: torch.Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
-) -> torch.Tensor:
-    """Return the variances along `axis`: sums of squares over their number less `correction`."""
-    axes = _axes(x, axis)
-    if not axes:
-        return torch.var(x.unsqueeze(-1), -1, correction=correction)
-    return torch.var(x, axes, correction=correction, keepdim=keepdims)
+def _truth(name: str, reduce: Callable[..., torch.Tensor], what: str) -> Any:
+    def function(x: torch.Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> torch.Tensor:
+        axes = _axes(x, axis)
+        found = _with_axes(reduce(_one_axis(x, axes), -1), axes, keepdims) if axes else x
+        return found.to(torch.bool)
+
+    return named(function, name, f"Return whether {what} along `axis`.")
 
 
-@on_memory
-def std(
-    x: torch.Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
-) -> torch.Tensor:
-    """Return the standard deviations along `axis`, the roots of the variances."""
-    axes = _axes(x, axis)
-    if not axes:
-        return torch.std(x.unsqueeze(-1), -1, correction=correction)
-    return torch.std(x, axes, correction=correction, keepdim=keepdims)
-
-
-@on_memory
-def all(x: torch.Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> torch.Tensor:
-    """Return whether all elements along `axis` are true."""
-    axes = _axes(x, axis)
-    found = _with_axes(torch.all(_one_axis(x, axes), -1), axes, keepdims) if axes else x
-    return found.to(torch.bool)
-
-
-@on_memory
-def any(x: torch.Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> torch.Tensor:
-    """Return whether any element along `axis` is true."""
-    axes = _axes(x, axis)
-    found = _with_axes(torch.any(_one_axis(x, axes), -1), axes, keepdims) if axes else x
-    return found.to(torch.bool)
+all = _truth("all", torch.all, "all elements are true")
+any = _truth("any", torch.any, "any element is true")
 
 
 @on_memory
@@ -143,54 +128,41 @@ def count_nonzero(x: torch.Tensor, /, *, axis: Axis = None, keepdims: bool = Fal
     return torch.sum(truth, axes, keepdim=keepdims) if axes else truth.to(torch.int64)
 
 
-def _running(
-    x: torch.Tensor, axis: int | None, include_initial: bool, run: Any, first: int, own: Any
-) -> torch.Tensor:
-    if x.ndim == 0:
-        raise ValueError("There is nothing to accumulate along in an array without dimensions.")
-    if axis is None:
-        if x.ndim > 1:
-            raise ValueError(f"axis= is needed, since the array has {x.ndim} dimensions.")
-        axis = 0
-    (axis,) = axes_of(x, axis)
-    found: torch.Tensor = run(x, axis, dtype=own)
-    if not include_initial:
-        return found
-    sizes = list(x.shape)
-    sizes[axis] = 1
-    return torch.cat((torch.full(sizes, first, dtype=own, device=x.device), found), axis)
+def _running(name: str, run: Callable[..., torch.Tensor], first: int, what: str) -> Any:
+    def function(
+        x: torch.Tensor,
+        /,
+        *,
+        axis: int | None = None,
+        dtype: Any = None,
+        include_initial: bool = False,
+    ) -> torch.Tensor:
+        if x.ndim == 0:
+            raise ValueError("There is nothing to accumulate along in an array without dimensions.")
+        if axis is None:
+            if x.ndim > 1:
+                raise ValueError(f"axis= is needed, since the array has {x.ndim} dimensions.")
+            axis = 0
+        (axis,) = axes_of(x, axis)
+        own = _summed_type(x, dtype)
+        found = run(x, axis, dtype=own)
+        if not include_initial:
+            return found
+        sizes = list(x.shape)
+        sizes[axis] = 1
+        return torch.cat((torch.full(sizes, first, dtype=own, device=x.device), found), axis)
 
+    doc = f"""Return the {what} of the elements up to each along `axis`.
 
-@on_memory
-def cumulative_sum(
-    x: torch.Tensor,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: Any = None,
-    include_initial: bool = False,
-) -> torch.Tensor:
-    """Return the sums of the elements up to each along `axis`; from 0 on, if `include_initial`.
-
-    Raises ValueError: no `axis`, and the array is not one-dimensional.
-    """
-    return _running(x, axis, include_initial, torch.cumsum, 0, _summed_type(x, dtype))
-
-
-@on_memory
-def cumulative_prod(
-    x: torch.Tensor,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: Any = None,
-    include_initial: bool = False,
-) -> torch.Tensor:
-    """Return the products of the elements up to each along `axis`; from 1 on, if `include_initial`.
+    From {first} on, if `include_initial`.
 
     Raises ValueError: no `axis`, and the array is not one-dimensional.
     """
-    return _running(x, axis, include_initial, torch.cumprod, 1, _summed_type(x, dtype))
+    return named(function, name, doc)
+
+
+cumulative_sum = _running("cumulative_sum", torch.cumsum, 0, "sums")
+cumulative_prod = _running("cumulative_prod", torch.cumprod, 1, "products")
 
 
 @on_memory
