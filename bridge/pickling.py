@@ -60,7 +60,8 @@ def _parts(tensor: Any, protocol: int) -> tuple[Any, ...]:
             return _taken, (cls, theirs)
     if str(device) not in ("cpu", "cuda_host"):
         # (not bytes: torch.load takes no pickle of empty ones under its safe default)
-        return _moved, (cls, bytearray(byte_view(_on_host(impl))), sizes, dtype, str(device))
+        host = to_device(impl, Device("cpu"))
+        return _moved, (cls, bytearray(byte_view(host)), sizes, dtype, str(device))
     buffer = byte_view(impl)
     if protocol >= 5:
         import pickle
@@ -91,10 +92,6 @@ def _of_torch(impl: Any) -> Any:
         return export_torch(impl, copy=False, writable=True)
     except BufferError:
         return None
-
-
-def _on_host(impl: Any) -> Any:
-    return to_device(impl, Device("cpu"))
 
 
 def _undefined(cls: Any) -> Any:

@@ -101,7 +101,8 @@ class ReadOnlyTensor(torch.Tensor):
         if schema is not None and schema.name in _TAKING_MEMORY:
             raise read_only()
         out = computed(func, plain_args, plain_kwargs)
-        if _is_sparse(out):  # which may have the memory as its values
+        if isinstance(out, torch.Tensor) and out.layout is not torch.strided:
+            # which may have the memory as its values
             plain_args = _replaced(plain_args, torch.clone)
             out = computed(func, plain_args, _replaced(plain_kwargs, torch.clone))
         return _replaced(out, lambda result: _as_view(result, sources))
@@ -324,10 +325,6 @@ def _collector(sources: list[ReadOnlyTensor]) -> Any:
         return tensor._plain
 
     return plain
-
-
-def _is_sparse(out: Any) -> bool:
-    return isinstance(out, torch.Tensor) and out.layout is not torch.strided
 
 
 def _has_memory_of(result: torch.Tensor, plain: torch.Tensor) -> bool:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by tools/make_stubs.py; do not edit.
-from collections.abc import Sequence
 from typing import Any
 
 from bridge.at.tensor import Tensor
@@ -8,7 +7,7 @@ from bridge.c10.options import TensorOptions
 from bridge.typing import Deleter, DeviceLike, Dims, OptionsLike, TensorLike, TypeLike
 
 def page_locked(keywords: dict[str, Any], pinned: bool, caller: str) -> bool: ...
-def split(args: Sequence[Any], caller: str) -> tuple[Any, Any]: ...
+def split(args: tuple[Any, ...], caller: str) -> tuple[Any, Any]: ...
 def sizes_of(sizes: Dims | int, caller: str) -> list[int]: ...
 def empty(
     *dims: int | Dims | OptionsLike | None,

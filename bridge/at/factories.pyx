@@ -95,12 +95,9 @@ cdef _Where _where(object options, object dtype, object device, bint pinned, Ten
     return where
 
 
-cdef bint _pinned(dict keywords, bint pinned, str caller) except -1:
-    """Return whether the memory is to be page-locked, by keywords of torch's factories, too."""
-    return page_locked(keywords, pinned, caller) if keywords else pinned
-
-
-def page_locked(keywords: dict[str, Any], pinned: bool, caller: str) -> bool:
+cpdef bint page_locked(
+    dict keywords: dict[str, Any], bint pinned, str caller
+) except -1:
     """Return `pinned`, or what ``pin_memory`` says of keywords that torch's factories take.
 
     Raises EnforceNotMet: they ask for what a new at.Tensor is not. TypeError: an unknown keyword.
@@ -124,8 +121,8 @@ def page_locked(keywords: dict[str, Any], pinned: bool, caller: str) -> bool:
     return pinned
 
 
-cdef tuple _split(tuple args, str caller):
-    """Return (sizes, options) of ``*args``: sizes as ints or as one sequence, then options."""
+cpdef tuple split(tuple args, str caller):  # pyi: tuple[Any, Any]
+    """Return (sizes, options) of ``*args``: ints or one sequence, then options; None if none."""
     cdef Py_ssize_t n = len(args)
     if n == 0:
         raise EnforceTypeError(f"{caller} requires sizes.", caller)
@@ -143,11 +140,6 @@ cdef tuple _split(tuple args, str caller):
     return args[:n - 1], args[n - 1]
 
 
-def split(args: Sequence[Any], caller: str) -> tuple[Any, Any]:
-    """Return (sizes, options) of ``*args``; options are None if there are none."""
-    return _split(tuple(args), caller)
-
-
 def sizes_of(sizes: Dims | int, caller: str) -> list[int]:
     """Return `sizes` as a list of ints. Raises EnforceNotMet: they are not valid sizes."""
     cdef Dims dims = parse_dims(sizes, caller)
@@ -159,7 +151,7 @@ def sizes_of(sizes: Dims | int, caller: str) -> list[int]:
 cdef TensorImpl _empty(tuple args, object dtype, object device, bint pinned, str caller):
     cdef Dims dims
     cdef _Where where
-    sizes, options = _split(args, caller)
+    sizes, options = split(args, caller)
     if options is None and dtype is None and device is None and not pinned:
         dims = parse_dims(sizes, caller)
         return allocated(dims.data, dims.n, float32_type, DL_CPU, 0, caller)
@@ -196,7 +188,7 @@ def empty(
     (ArrayRef([2, 3]), TypeMeta('bool'))
     """
     return wrap(_empty(
-        dims, dtype, device, _pinned(keywords, pinned_memory, "at.empty"), "at.empty"))
+        dims, dtype, device, page_locked(keywords, pinned_memory, "at.empty"), "at.empty"))
 
 
 def zeros(
@@ -213,7 +205,7 @@ def zeros(
     [[0, 0], [0, 0]]
     """
     cdef TensorImpl impl = _empty(
-        dims, dtype, device, _pinned(keywords, pinned_memory, "at.zeros"), "at.zeros")
+        dims, dtype, device, page_locked(keywords, pinned_memory, "at.zeros"), "at.zeros")
     zero(impl)
     return wrap(impl)
 
@@ -232,7 +224,7 @@ def ones(
     [1.0, 1.0, 1.0]
     """
     return _filled(_empty(
-        dims, dtype, device, _pinned(keywords, pinned_memory, "at.ones"), "at.ones"), 1)
+        dims, dtype, device, page_locked(keywords, pinned_memory, "at.ones"), "at.ones"), 1)
 
 
 def full(
@@ -259,7 +251,7 @@ def full(
     if not options.has_dtype():
         options = options.dtype(_type_of_number(fill_value))
     sizes = tuple([dims.data[i] for i in range(dims.n)])
-    pinned = _pinned(keywords, pinned_memory, "at.full")
+    pinned = page_locked(keywords, pinned_memory, "at.full")
     return _filled(_empty((sizes, options), None, None, pinned, "at.full"), fill_value)
 
 
@@ -287,7 +279,7 @@ cdef TensorImpl _like(
     impl = (<Wrapper>source).impl if isinstance(source, Wrapper) else import_tensor(source)
     impl.require_defined(caller)
     impl = seen(impl)
-    where = _where(options, dtype, device, _pinned(keywords, False, caller), impl)
+    where = _where(options, dtype, device, page_locked(keywords, False, caller), impl)
     return allocated(impl.c_sizes, impl.ndim, where.dtype, where.device_type,
                      where.device_index, caller)
 
@@ -369,6 +361,30 @@ def full_like(
     return _filled(impl, fill_value)
 
 
+cdef int64_t _reach(
+    Dims sizes, Dims strides, int64_t numel, TypeMeta dtype, str whose, str caller,
+) except -1:
+    """Return the number of elements from the first to the last in memory.
+
+    Raises EnforceValueError: strides that are negative, too few, or reach beyond an int64.
+    """
+    cdef int64_t low = 0, high = -1
+    cdef int i
+    if sizes.n != strides.n:
+        raise EnforceValueError(
+            f"There are {sizes.n} sizes, but {strides.n} strides.", caller,
+            condition="len(sizes) == len(strides)")
+    for i in range(strides.n):
+        if strides.data[i] < 0:
+            raise EnforceValueError(
+                f"Strides {whose} must not be negative: {strides.data[i]}.", caller,
+                condition="stride >= 0")
+    if numel and extent(sizes.data, strides.data, sizes.n, &low, &high) != 0 or high == INT64_MAX:
+        raise EnforceValueError("The strides reach beyond an int64.", caller)
+    require_nbytes(numel, dtype.itemsize, caller)
+    return high + 1
+
+
 def empty_strided(
     size: Dims,
     stride: Dims,
@@ -392,24 +408,11 @@ def empty_strided(
     cdef Dims sizes = parse_dims(size, "at.empty_strided")
     cdef Dims strides = parse_dims(stride, "at.empty_strided")
     cdef _Where where = _where(
-        options, dtype, device, _pinned(keywords, pinned_memory, "at.empty_strided"), None)
+        options, dtype, device, page_locked(keywords, pinned_memory, "at.empty_strided"), None)
     cdef int64_t numel = require_numel(sizes.data, sizes.n, "at.empty_strided")
-    cdef int64_t low = 0, high = -1, n
+    cdef int64_t n = _reach(
+        sizes, strides, numel, where.dtype, "of new memory", "at.empty_strided")
     cdef TensorImpl impl
-    cdef int i
-    if sizes.n != strides.n:
-        raise EnforceValueError(
-            f"There are {sizes.n} sizes, but {strides.n} strides.",
-            "at.empty_strided", condition="len(size) == len(stride)")
-    for i in range(strides.n):
-        if strides.data[i] < 0:
-            raise EnforceValueError(
-                f"Strides of new memory must not be negative: {strides.data[i]}.",
-                "at.empty_strided", condition="stride >= 0")
-    if numel and extent(sizes.data, strides.data, sizes.n, &low, &high) != 0 or high == INT64_MAX:
-        raise EnforceValueError("The strides reach beyond an int64.", "at.empty_strided")
-    require_nbytes(numel, where.dtype.itemsize, "at.empty_strided")
-    n = high + 1
     impl = allocated(&n, 1, where.dtype, where.device_type, where.device_index,
                      "at.empty_strided")
     impl.set_strided(sizes.data, strides.data, sizes.n, numel)
@@ -448,7 +451,7 @@ def from_blob(
     """
     cdef Dims dims, steps
     cdef _Where where
-    cdef int64_t numel, nbytes, low = 0, high = -1
+    cdef int64_t numel, nbytes
     cdef uintptr_t address = 0
     cdef TensorImpl impl, lender = None
     cdef Storage lent
@@ -465,21 +468,11 @@ def from_blob(
     deleter = as_deleter(deleter, caller)
     numel = require_numel(dims.data, dims.n, caller)
     steps = parse_dims(tuple([0] * dims.n) if strides is None else strides, caller)
-    if steps.n != dims.n:
-        raise EnforceValueError(
-            f"There are {dims.n} sizes, but {steps.n} strides.",
-            caller, condition="len(sizes) == len(strides)")
     if strides is None:
         contiguous_strides(dims.data, steps.data, dims.n)
-    for i in range(steps.n):
-        if steps.data[i] < 0:
-            raise EnforceValueError(
-                f"Strides over external memory must not be negative: {steps.data[i]}.", caller,
-                condition="stride >= 0")
-    if numel and extent(dims.data, steps.data, dims.n, &low, &high) != 0 or high == INT64_MAX:
-        raise EnforceValueError("The strides reach beyond an int64.", caller)
-    require_nbytes(numel, where.dtype.itemsize, caller)
-    nbytes = checked_mul(high + 1, where.dtype.itemsize)
+    nbytes = checked_mul(
+        _reach(dims, steps, numel, where.dtype, "over external memory", caller),
+        where.dtype.itemsize)
     if nbytes < 0:
         raise EnforceValueError("The number of bytes does not fit an int64.", caller)
     if is_integer(source):

@@ -6,13 +6,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bridge.c10.errors import EnforceNotMet
 from bridge.exchange.torch_api import is_torch_tensor
 from bridge.exchange.torch_writes import computed, written
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def read_only() -> EnforceNotMet:

@@ -96,6 +96,7 @@ def resize_allocated(TensorImpl self, sizes: Dims, caller: str) -> None:
     """Set new sizes and allocate for the same element type; unchanged after a MemoryError."""
     cdef Dims dims = parse_dims(sizes, caller)
     cdef TensorImpl target
+    cdef Storage fresh
     cdef int64_t numel
     self.require_defined(caller)
     require_type(self.c_dtype, caller)
@@ -112,13 +113,8 @@ def resize_allocated(TensorImpl self, sizes: Dims, caller: str) -> None:
         set_offset(self, 0)
         self.origin = None
         set_dtype(self, target.c_dtype)
-        _take_buffer(self, target)
-
-
-cdef int _take_buffer(TensorImpl self, TensorImpl target) except -1:
-    """Put the buffer of `target`, new, into the Storage."""
-    cdef Storage fresh = target.storage
-    return install(self.storage, fresh.ctx, fresh.data, target.c_dtype, fresh.c_nbytes, 0)
+        fresh = target.storage
+        install(self.storage, fresh.ctx, fresh.data, target.c_dtype, fresh.c_nbytes, 0)
 
 
 @cython.critical_section

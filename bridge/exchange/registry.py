@@ -44,16 +44,9 @@ class Adapter:
     """
 
     __slots__ = (
-        "classes",
-        "dotted",
-        "export_takes_copy",
-        "exporter",
-        "import_takes_copy",
-        "importer",
-        "name",
-        "placer",
-        "prefers_buffer",
-    )
+        "classes", "dotted", "export_takes_copy", "exporter", "import_takes_copy", "importer",
+        "name", "placer", "prefers_buffer",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -61,9 +54,10 @@ class Adapter:
         types: tuple[type | str, ...],
         importer: Callable[..., Any] | None,
         exporter: Callable[..., Any] | None,
-        import_takes_copy: bool,
-        export_takes_copy: bool,
-        prefers_buffer: bool,
+        *,
+        import_takes_copy: bool = False,
+        export_takes_copy: bool = False,
+        prefers_buffer: bool = False,
         placer: Callable[..., Any] | None = None,
     ) -> None:
         self.name = name
@@ -116,26 +110,14 @@ def register(
     types: Iterable[type | str] = (),
     importer: Callable[..., Any] | None = None,
     exporter: Callable[..., Any] | None = None,
-    import_takes_copy: bool = False,
-    export_takes_copy: bool = False,
-    prefers_buffer: bool = False,
-    placer: Callable[..., Any] | None = None,
+    **more: Any,
 ) -> None:
-    """Register a library under `name`; see bridge.register, and Adapter for the last four.
+    """Register a library under `name`; see bridge.register, and Adapter for `more`.
 
     Raises TypeError: an argument is not what it must be; nothing is registered then.
     """
     types = _checked(name, types, {"importer": importer, "exporter": exporter})
-    _adapters[name] = Adapter(
-        name,
-        types,
-        importer,
-        exporter,
-        import_takes_copy,
-        export_takes_copy,
-        prefers_buffer,
-        placer,
-    )
+    _adapters[name] = Adapter(name, types, importer, exporter, **more)
     for changed in _on_change:
         changed()
 
@@ -248,15 +230,23 @@ def adapter_of(cls: type, own: bool = False) -> Adapter | None:
             from bridge.exchange import entry_points
 
             entry_points.call_of_package(package)
-        best, best_match = None, 0
-        for adapter in reversed(list(_adapters.values())):
-            if adapter.importer is not None:
-                match = adapter.match(base)
-                if match > best_match:
-                    best, best_match = adapter, match
+        best = _best(base, "importer")
         if best is not None:
             return best
     return None
+
+
+def _best(cls: type, role: str) -> Adapter | None:
+    """Return the adapter with an ``importer`` or ``exporter`` that matches a class best.
+
+    Of several that match alike, the one that was registered last.
+    """
+    best, best_match = None, 0
+    for adapter in reversed(list(_adapters.values())):
+        match = 0 if getattr(adapter, role) is None else adapter.match(cls)
+        if match > best_match:
+            best, best_match = adapter, match
+    return best
 
 
 def exporting_adapter(cls: type) -> Adapter | None:
@@ -266,11 +256,7 @@ def exporting_adapter(cls: type) -> Adapter | None:
     """
     for base in cls.__mro__[:-1]:
         adapter_of(base, own=True)  # loads what its package has
-        best, best_match = None, 0
-        for adapter in reversed(list(_adapters.values())):
-            match = adapter.match(base) if adapter.exporter is not None else 0
-            if match > best_match:
-                best, best_match = adapter, match
+        best = _best(base, "exporter")
         if best is not None:
             return best
     return None

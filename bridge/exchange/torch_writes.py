@@ -7,12 +7,9 @@ such as ``relu(x, inplace=True)``. A few operations write what their schemas do 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+from typing import Any
 
 # What torch keeps as a bit of a tensor until an operation needs the values.
 _LAZY = ("Conjugate", "Negative", "ZeroTensor")

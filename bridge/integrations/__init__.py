@@ -7,44 +7,30 @@ is imported for it.
 
 from __future__ import annotations
 
+from functools import partial
+from importlib import import_module
+
 from bridge.exchange.torch_api import on_torch_loaded
 from bridge.integrations.after_import import after_import
 
 __all__ = ["prepare"]
 
-
-def _torch() -> None:
-    from bridge.integrations import (
-        torch_collate,
-        torch_load,
-        torch_operators,
-        torch_parameter,
-        torch_pytree,
-    )
-
-    torch_collate.register()
-    torch_load.register()
-    torch_operators.register()
-    torch_parameter.register()
-    torch_pytree.register()
+# The modules here by what they register with.
+_MODULES = {
+    "torch": ("torch_collate", "torch_load", "torch_operators", "torch_parameter", "torch_pytree"),
+    "torch._dynamo": ("torch_compile",),
+    "einops._backends": ("einops",),
+}
 
 
-def _dynamo() -> None:
-    from bridge.integrations import torch_compile
-
-    torch_compile.register()
-
-
-def _einops() -> None:
-    from bridge.integrations import einops
-
-    einops.register()
+def _register(package: str) -> None:
+    for name in _MODULES[package]:
+        import_module(f"bridge.integrations.{name}").register()
 
 
 def prepare() -> None:
     """Register with each package when it is imported; at once if that has happened already."""
-    after_import("torch", _torch)
-    after_import("torch._dynamo", _dynamo)
-    after_import("einops._backends", _einops)
+    for package in _MODULES:
+        after_import(package, partial(_register, package))
     # If torch imports the bridge while it is itself imported, the end of that is not seen.
-    on_torch_loaded(_torch)
+    on_torch_loaded(partial(_register, "torch"))

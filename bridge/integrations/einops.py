@@ -6,12 +6,10 @@ Views are views of the same memory where einops makes views of a torch tensor.
 
 from __future__ import annotations
 
+from typing import Any
+
 from bridge.at.tensor import Tensor
 from bridge.front import asarray
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _backends: list[Any] = []  # a class does not keep those alive that derive from it
 

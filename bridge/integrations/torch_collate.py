@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bridge.at.tensor import Tensor
 from bridge.caffe2.tensor.tensor import Tensor as Caffe2Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def register() -> None:

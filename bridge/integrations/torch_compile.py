@@ -14,6 +14,8 @@ graph.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 import numpy
 import torch
@@ -23,11 +25,6 @@ from bridge.at.tensor import Tensor
 from bridge.c10.type_meta import TypeMeta
 from bridge.front import asarray, convert, from_dlpack, shares_memory, to_numpy, to_torch
 from bridge.see import contexts
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 class TracedTensor(torch.Tensor):

@@ -36,11 +36,13 @@ class _Namespace(torch._ops._OpNamespace):
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
+            from bridge.caffe2.definitions.operator_types import is_registered
+
             declaration = _declaration(name)
             with _lock:
                 if name in _registered:
                     pass
-                elif _is_listed(name) and _is_registered(name):
+                elif _is_listed(name) and is_registered(name):
                     _register_listed(name, declaration)
                 elif declaration is not None:
                     _register(declaration)
@@ -88,12 +90,6 @@ def _is_listed(name: str) -> bool:
     from bridge.integrations.torch_schemas import SCHEMAS
 
     return name in SCHEMAS
-
-
-def _is_registered(name: str) -> bool:
-    from bridge.caffe2.definitions.operator_types import is_registered
-
-    return is_registered(name)
 
 
 def _register(declaration: Declaration) -> None:

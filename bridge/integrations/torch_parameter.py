@@ -8,12 +8,9 @@ register another way, so ``Parameter.__new__`` is wrapped.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from bridge.wrapper import Wrapper
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def register() -> None:

@@ -8,12 +8,10 @@ is transformed gets torch's tensors.
 
 from __future__ import annotations
 
-from bridge.at.tensor import Tensor
+from collections.abc import Iterable
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+from bridge.at.tensor import Tensor
 
 
 class _Whole:

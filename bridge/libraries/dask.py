@@ -3,13 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from operator import methodcaller
 
 from bridge.exchange.registry import register
 
-
-def _import(x: Any) -> Any:
-    return x.compute()
-
-
-register("dask", types=("dask.array.Array",), importer=_import)
+register("dask", types=("dask.array.Array",), importer=methodcaller("compute"))

@@ -3,17 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from operator import methodcaller
 
 from bridge.exchange.registry import register
-
-
-def _import(x: Any) -> Any:
-    return x.to_numpy()
-
 
 register(
     "taichi",
     types=("taichi.Ndarray", "taichi.ScalarField", "taichi.MatrixField"),
-    importer=_import,
+    importer=methodcaller("to_numpy"),
 )

@@ -3,13 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from operator import attrgetter
 
 from bridge.exchange.registry import register
 
-
-def _import(x: Any) -> Any:
-    return x.data
-
-
-register("xarray", types=("xarray.DataArray", "xarray.Variable"), importer=_import)
+register("xarray", types=("xarray.DataArray", "xarray.Variable"), importer=attrgetter("data"))

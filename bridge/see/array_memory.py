@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from bridge.see.owner_links import owner_links
 from bridge.see.tensor_memory import Block, TensorMemory, byte_range
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def array_memory(array: Any) -> TensorMemory:

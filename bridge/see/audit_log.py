@@ -3,26 +3,11 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import NamedTuple
-
-if TYPE_CHECKING:
-
-    class _Fields(NamedTuple):
-        route: str
-        copied: bool
-        nbytes: int
-        reason: str
-
-else:
-    _Fields = namedtuple("_Fields", ["route", "copied", "nbytes", "reason"])
+from collections.abc import Iterator
+from typing import NamedTuple
 
 
-class Record(_Fields):
+class Record(NamedTuple):
     """One conversion.
 
     route: the call with source and target, as ``"from_dlpack: numpy.ndarray -> at.Tensor"``.
@@ -31,7 +16,10 @@ class Record(_Fields):
     reason: why bytes were copied; "" if they are shared.
     """
 
-    __slots__ = ()
+    route: str
+    copied: bool
+    nbytes: int
+    reason: str
 
     @property
     def shared(self) -> bool:

@@ -10,19 +10,16 @@ contexts may be closed in any order and in any thread, as by a generator that is
 from __future__ import annotations
 
 from _thread import allocate_lock
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from types import TracebackType
+from typing import Any
 
 from bridge.c10 import reports
 from bridge.c10.errors import EnforceBufferError
+from bridge.c10.tensor_impl import TensorImpl
 from bridge.see.audit_log import AuditLog, Record
-from bridge.see.nbytes import nbytes_of
 from bridge.see.type_names import type_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import TracebackType
-    from typing import Any
 
 
 class _Link:
@@ -70,6 +67,24 @@ def _route(call: str, source: object, target: str) -> str:
     )
 
 
+def _nbytes_of(x: Any) -> int | None:
+    """Return the size of the elements of `x` in bytes; None if `x` does not report it."""
+    if isinstance(x, TensorImpl):
+        return int(x.numel()) * int(x.dtype().itemsize) if x.defined() else 0
+    if isinstance(x, (bytes, bytearray)):
+        return len(x)
+    try:
+        nbytes = getattr(x, "nbytes", None)
+        if callable(nbytes):
+            nbytes = nbytes()
+        if nbytes is None:
+            # TensorFlow's tensors report the number of elements only
+            nbytes = int(x.shape.num_elements()) * int(x.dtype.size)
+        return int(nbytes)
+    except (AttributeError, TypeError, ValueError, RuntimeError, NotImplementedError):
+        return None
+
+
 def _record(record: Record) -> None:
     held = _held.get()
     if held is not None:
@@ -106,9 +121,9 @@ class _Observer(reports.Observer):
                 Record(conversion.route, True, conversion.copied, "; ".join(conversion.reasons))
             )
         else:
-            nbytes = nbytes_of(result)
+            nbytes = _nbytes_of(result)
             if nbytes is None:
-                nbytes = nbytes_of(source) or 0
+                nbytes = _nbytes_of(source) or 0
             _record(Record(conversion.route, False, nbytes, ""))
         return result
 

@@ -14,18 +14,9 @@ if TYPE_CHECKING:
     from bridge.see.tensor_memory import Block, TensorMemory
 
 _FIELDS = (
-    "address",
-    "nbytes",
-    "device",
-    "dtype",
-    "sizes",
-    "strides",
-    "readonly",
-    "owner",
-    "shared_by",
-    "note",
-    "chain",
-)
+    "address", "nbytes", "device", "dtype", "sizes", "strides", "readonly", "owner", "shared_by",
+    "note", "chain",
+)  # fmt: skip
 
 
 class Explanation:

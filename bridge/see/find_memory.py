@@ -12,7 +12,6 @@ from bridge.caffe2.blobs.blob_tensor import BlobTensor
 from bridge.see.array_memory import array_memory
 from bridge.see.capsule_memory import capsule_memory, is_capsule
 from bridge.see.impl_memory import impl_memory, storage_memory
-from bridge.see.internals import impl_of
 from bridge.see.producer_memory import producer_memory
 from bridge.see.type_names import type_name
 from bridge.wrapper import Wrapper
@@ -51,7 +50,7 @@ def find_memory(x: Any) -> TensorMemory:
 
 
 def _wrapper_memory(wrapper: Wrapper) -> TensorMemory:
-    memory = impl_memory(impl_of(wrapper))
+    memory = impl_memory(wrapper.unsafeGetTensorImpl())
     memory.chain.insert(0, {"kind": type_name(wrapper)})
     return memory
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from bridge.c10.errors import EnforceBufferError, EnforceNotMet
 from bridge.c10.storage import Storage
@@ -11,10 +12,6 @@ from bridge.c10.tensor_impl import TensorImpl
 from bridge.see import internals
 from bridge.see.owner_links import owner_links
 from bridge.see.tensor_memory import Block, TensorMemory, address_space
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def impl_memory(impl: TensorImpl) -> TensorMemory:
@@ -30,7 +27,7 @@ def impl_memory(impl: TensorImpl) -> TensorMemory:
     memory.itemsize = dtype.itemsize
     memory.sizes = list(impl.sizes())
     memory.strides = [step * (memory.itemsize or 1) for step in impl.strides()]
-    memory.readonly = internals.is_readonly(storage)
+    memory.readonly = storage.readonly
     memory.keep = (impl, internals.owner_of(storage))
     memory.chain = [
         {
@@ -71,7 +68,7 @@ def storage_memory(storage: Storage) -> TensorMemory:
     memory.dtype = storage.dtype().name if storage.dtype() else None
     memory.itemsize = 1
     memory.sizes, memory.strides = [nbytes], [1]
-    memory.readonly = internals.is_readonly(storage)
+    memory.readonly = storage.readonly
     memory.keep = internals.owner_of(storage)
     try:
         storage.data_ptr()
@@ -94,7 +91,7 @@ def _add_storage(memory: TensorMemory, storage: Storage) -> None:
             "nbytes": nbytes,
             "device": str(storage.device()),
             "use_count": storage.use_count(),
-            "readonly": internals.is_readonly(storage),
+            "readonly": storage.readonly,
         }
     )
     owner = internals.owner_of(storage)

@@ -9,7 +9,6 @@ from bridge.c10.allocator cimport DataPtr
 from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.storage cimport (
     BORROWED,
-    READONLY,
     RETAINED,
     Elements,
     ExternalPtr,
@@ -30,7 +29,6 @@ from bridge.c10.tensor_impl cimport (
 from bridge.dlpack.capsule cimport ManagedTensor
 from bridge.exchange.arrow_capsules cimport ArrowOwner
 from bridge.exchange.fresh_memory cimport KeptMemory
-from bridge.wrapper cimport Wrapper
 
 import gc
 
@@ -55,11 +53,6 @@ def buffer_of(Storage storage) -> tuple[int, int]:
     return <uintptr_t>begin_of(storage), nbytes_of(storage)
 
 
-def is_readonly(Storage storage) -> bool:
-    """Return whether the memory is read-only."""
-    return (flags_of(storage) & READONLY) != 0
-
-
 def owner_of(Storage storage) -> Any:
     """Return the object that keeps the buffer alive, of a framework or the bridge; or None."""
     return c_owner_of(storage)
@@ -82,7 +75,8 @@ def describe_owner(owner: object) -> tuple[str, Any] | None:
     None for an owner of another package.
     """
     if isinstance(owner, DataPtr):
-        return f"{(<DataPtr>owner).c_nbytes} bytes of {_named((<DataPtr>owner).allocator)}", None
+        kind = type((<DataPtr>owner).allocator).__name__
+        return f"{(<DataPtr>owner).c_nbytes} bytes of the allocator {kind}", None
     if isinstance(owner, Elements):
         return f"{len((<Elements>owner).items)} Python objects", None
     if isinstance(owner, ExternalPtr):
@@ -108,10 +102,6 @@ def _source(cls):
     name = class_name(cls)
     package = cls.__module__.partition(".")[0]
     return f" of {name}" if name.startswith(package) else f" of {name} ({package})"
-
-
-def _named(allocator):
-    return f"the allocator {type(allocator).__name__}"
 
 
 def hidden_tensors(TensorImpl impl) -> set[int]:
@@ -156,8 +146,3 @@ def live_instances(classes: Iterable[type]) -> list[Any]:
         if wanted:
             found.append(one)
     return found
-
-
-def impl_of(Wrapper wrapper) -> TensorImpl:
-    """Return the TensorImpl of a wrapper."""
-    return wrapper.impl

@@ -9,13 +9,11 @@ numpy.shares_memory, which is given the addresses and does not read the memory.
 
 from __future__ import annotations
 
+from typing import Any
+
 from bridge.see.find_memory import find_memory
 from bridge.see.tensor_memory import Block, TensorMemory, byte_range, merged_dims
 from bridge.see.type_names import type_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # The number of candidates that NumPy may try, which mostly takes less than a second. The problem is
 # NP-complete: there are strides for which it would not end.

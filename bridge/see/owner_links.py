@@ -4,12 +4,9 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from bridge.see.type_names import type_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def owner_links(owner: Any) -> list[dict[str, Any]]:

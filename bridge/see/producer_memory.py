@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.c10.tensor_impl import TensorImpl
@@ -14,10 +15,6 @@ from bridge.see.impl_memory import impl_memory
 from bridge.see.owner_links import owner_links
 from bridge.see.tensor_memory import Block, TensorMemory, address_space
 from bridge.see.type_names import type_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # Element types of TensorFlow without plain memory; its DLPack export of them aborts the process.
 _OPAQUE = ("string", "resource", "variant")

@@ -9,6 +9,7 @@ the bridge are counted by the references to its owner.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl
@@ -20,10 +21,6 @@ from bridge.see.impl_memory import impl_memory
 from bridge.see.tensor_memory import TensorMemory, address_space
 from bridge.see.type_names import type_name
 from bridge.wrapper import Wrapper
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def sharers(x: Any, memory: TensorMemory) -> list[str]:
@@ -52,7 +49,7 @@ def sharers(x: Any, memory: TensorMemory) -> list[str]:
     excluded: set[int] = {id(x)}
     cached = 0
     for one in wrappers:
-        other = internals.impl_of(one)
+        other = one.unsafeGetTensorImpl()
         excluded |= internals.hidden_tensors(other)
         if storage is not None and _storage_of(other) is storage and other is not impl:
             cached += internals.caches_torch_tensor(other)
@@ -78,11 +75,11 @@ def sharers(x: Any, memory: TensorMemory) -> list[str]:
 
 def _impl_of(x: Any) -> TensorImpl | None:
     if isinstance(x, Wrapper):
-        return internals.impl_of(x)
+        return x.unsafeGetTensorImpl()
     if isinstance(x, TensorImpl):
         return x
     if isinstance(x, (Blob, BlobTensor)):
-        return None if x._tensor is None else internals.impl_of(x._tensor)
+        return None if x._tensor is None else x._tensor.unsafeGetTensorImpl()
     return None
 
 

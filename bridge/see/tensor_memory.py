@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, NamedTuple
 
 # Device types whose memory the CPU can address; they share one address space.
 _HOST = ("cpu", "cuda_host", "rocm_host", "cuda_managed", "ext_dev", "tpu_host")
@@ -22,24 +22,14 @@ def address_space(device: str) -> str:
     return "host" if device.partition(":")[0] in _HOST else device
 
 
-class Block:
+class Block(NamedTuple):
     """Elements in memory: address of the first, sizes, strides and item size in bytes."""
 
-    __slots__ = ("address", "itemsize", "sizes", "space", "strides")
-
-    def __init__(
-        self,
-        space: str,
-        address: int,
-        sizes: Sequence[int],
-        strides: Sequence[int],
-        itemsize: int,
-    ) -> None:
-        self.space = space
-        self.address = address
-        self.sizes = tuple(sizes)
-        self.strides = tuple(strides)
-        self.itemsize = itemsize
+    space: str
+    address: int
+    sizes: Sequence[int]
+    strides: Sequence[int]
+    itemsize: int
 
 
 def byte_range(block: Block) -> tuple[int, int]:
@@ -108,6 +98,7 @@ def byte_runs(block: Block, limit: int) -> list[tuple[int, int]] | None:
     return [(start, start + size) for start in sorted(starts)]
 
 
+@dataclass(slots=True)
 class TensorMemory:
     """The memory of one tensor.
 
@@ -118,38 +109,20 @@ class TensorMemory:
     after the last). `chain` has a dict for each object from the tensor to the owner of the memory.
     """
 
-    __slots__ = (
-        "address",
-        "blocks",
-        "buffer",
-        "chain",
-        "device",
-        "dtype",
-        "itemsize",
-        "keep",
-        "note",
-        "owner",
-        "readonly",
-        "sizes",
-        "strides",
-        "unknown",
-    )
-
-    def __init__(self) -> None:
-        self.address: int | None = None
-        self.blocks: list[Block] = []
-        self.buffer: tuple[str, int, int] | None = None
-        self.chain: list[dict[str, Any]] = []
-        self.device: str | None = None
-        self.dtype: str | None = None
-        self.itemsize = 0
-        self.keep: Any = None  # keeps the memory alive while it is compared
-        self.note: str | None = None
-        self.owner: str | None = None
-        self.readonly: bool | None = None
-        self.sizes: list[int] | None = None
-        self.strides: list[int] | None = None
-        self.unknown = False
+    address: int | None = None
+    blocks: list[Block] = field(default_factory=list)
+    buffer: tuple[str, int, int] | None = None
+    chain: list[dict[str, Any]] = field(default_factory=list)
+    device: str | None = None
+    dtype: str | None = None
+    itemsize: int = 0
+    keep: Any = None  # keeps the memory alive while it is compared
+    note: str | None = None
+    owner: str | None = None
+    readonly: bool | None = None
+    sizes: list[int] | None = None
+    strides: list[int] | None = None
+    unknown: bool = False
 
     def set_address(self, address: int) -> None:
         """Set the address of the first element, after all other attributes, and `blocks`."""
@@ -175,7 +148,4 @@ class TensorMemory:
             return None
         if not self.itemsize and self.device is None and 0 not in self.sizes:
             return None
-        total = self.itemsize
-        for n in self.sizes:
-            total *= n
-        return total
+        return prod(self.sizes, start=self.itemsize)

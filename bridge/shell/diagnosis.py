@@ -14,12 +14,11 @@ import sys
 import time
 from importlib import metadata
 
-import bridge.libraries  # noqa: F401  so that their names are known
+import bridge.libraries
 from bridge._version import __version__
 from bridge.exchange.registry import exporting_names
 from bridge.exchange.torch_versions import lacking
 from bridge.shell import probe
-from bridge.shell.sharing import shared_memory
 from bridge.shell.usage_errors import UsageError
 
 TYPE_CHECKING = False
@@ -78,6 +77,22 @@ def diagnose(wanted: Sequence[str], timeout: float) -> dict[str, Any]:
         "ok": not any(one["reason"] for one in frameworks)
         and not any(one["result"] == "error" for one in rows),
     }
+
+
+def shared_memory() -> dict[str, Any]:
+    """Return the outcome of sharing a tensor and attaching it by its name, by JSON's types.
+
+    ``{"result": "ok" | "error", "reason": None | text}``. Nothing is left behind.
+    """
+    try:
+        name = f"bridge-doctor-{os.getpid()}"
+        with bridge.share(bytearray(b"doctor"), name=name) as shared:
+            for source in (name, shared.path):
+                if bytes(bridge.attach(source)) != b"doctor":
+                    return {"result": "error", "reason": "other bytes came back"}
+    except (OSError, MemoryError, BufferError, ImportError) as error:
+        return {"result": "error", "reason": f"{type(error).__name__}: {error}"}
+    return {"result": "ok", "reason": None}
 
 
 def _is_installed(name: str) -> bool:

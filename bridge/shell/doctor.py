@@ -8,10 +8,7 @@ return in time, is a row of the table; the child is started again without it.
 from __future__ import annotations
 
 import argparse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 _EXAMPLES = """\
 examples:

@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 _EXAMPLES = """\
 examples:

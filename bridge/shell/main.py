@@ -15,15 +15,12 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from bridge._version import __version__
 from bridge.shell import conform, convert, doctor, draw, inspect, script
 from bridge.shell.usage_errors import UsageError, one_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, NoReturn
 
 _EXAMPLES = """\
 examples:

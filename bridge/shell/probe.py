@@ -13,12 +13,9 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from importlib import import_module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from typing import Any
 
 _VALUES = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 _REPEATS = 5

@@ -4,12 +4,9 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from bridge.shell.usage_errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _EXAMPLES = """\
 examples:

@@ -3,5 +3,5 @@
 
 - array_memory, capsule_memory, find_memory, impl_memory, internals, owner_links, producer_memory,
   sharers, tensor_memory, torch_memory: test_explain
-- nbytes, type_names: test_audit_log
+- type_names: test_audit_log
 """

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from bridge.shared import handle
-from bridge.shell.sharing import shared_memory
+from bridge.shell.diagnosis import shared_memory
 from tests.helpers.shell import bridge
 
 
