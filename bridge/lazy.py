@@ -23,31 +23,42 @@ _LONGEST_WAIT = 10.0  # seconds
 
 
 def lazily(
-    module: str, places: dict[str, str]
+    module: str, places: dict[str, str], now: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for a module that has names from other modules.
 
-    places: the names, separated by spaces, for the full name of each module that defines them. A
-    name that is the last part of its module's name is the module itself; so is ``C``, Caffe2's name
-    of its extension module.
+    A module without ``__all__`` gets one of these names, but for those that begin with an
+    underscore; tools/make_stubs.py writes a stub of the module from the table.
+
+    places: the names, separated by spaces, for the full name of each module that defines them;
+    ``a=b`` is the name `a` for `b`. A name that is the last part of its module's name is the module
+    itself; so is ``C``, Caffe2's name of its extension module. now: names to import at once.
     """
-    where = {name: place for place, names in places.items() for name in names.split()}
+    where: dict[str, tuple[str, str]] = {}
+    for place, names in places.items():
+        for one in names.split():
+            name, _, original = one.partition("=")
+            where[name] = place, original or name
+    owner = sys.modules[module]
+    vars(owner).setdefault("__all__", sorted(name for name in where if name[0] != "_"))
 
     def get(name: str) -> Any:
-        place = where.get(name)
-        if place is None:
+        if name not in where:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        place, original = where[name]
         _under_way.append(get_ident())
         try:
             __import__(place)
         finally:
             _under_way.remove(get_ident())
         found = sys.modules[place]
-        is_module = name == "C" or place.endswith(f".{name}")
-        value = found if is_module else getattr(found, name)
-        setattr(sys.modules[module], name, value)
+        is_module = original == "C" or place.endswith(f".{original}")
+        value = found if is_module else getattr(found, original)
+        setattr(owner, name, value)
         return value
 
+    for name in now.split():
+        get(name)
     return get, listed(module, where)
 
 

@@ -30,8 +30,12 @@ MODULE_NAME = re.compile(r"bridge(\.\w+)+")
 NAMES_MODULES = {
     "bridge/__init__.py": "names that are imported at first use",
     "bridge/caffe2/__init__.py": "names that are imported at first use",
+    "bridge/caffe2/brew/__init__.py": "names that are imported at first use",
+    "bridge/caffe2/c_extension.py": "names that are imported at first use",
     "bridge/caffe2/core/__init__.py": "names that are imported at first use",
+    "bridge/caffe2/optimizer/__init__.py": "names that are imported at first use",
     "bridge/caffe2/schema/__init__.py": "names that are imported at first use",
+    "bridge/caffe2/task/__init__.py": "names that are imported at first use",
     "bridge/caffe2/workspace.py": "names that are imported at first use",
     "bridge/caffe2/install.py": "the modules that stand in for caffe2's",
     "bridge/integrations/torch_compile.py": "modules that torch.compile runs and does not trace",

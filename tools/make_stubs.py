@@ -21,6 +21,9 @@ What else Cython cannot say in code, such as attributes that are set in C, stand
 ``# pyi: ...``, which become lines of the stub at their place. A module without any of these is for
 C only: it has no stub, unless Python imports its classes.
 Imports are found by the names that the annotations use: they are those of the .pyx, or in NAMES.
+
+A module in Python whose names all come from a table, ``lazily(__name__, {...})`` of bridge.lazy,
+has a stub with the imports of that table.
 """
 
 from __future__ import annotations
@@ -438,6 +441,34 @@ def stubs_of(sources: list[Path]) -> dict[Path, str]:
     return made
 
 
+def faces_of(sources: list[Path]) -> dict[Path, str]:
+    """Return the stub for each .py whose names come from a table of `lazily`, by its path."""
+    made = {}
+    for path in sources:
+        text = path.read_text()
+        if "= lazily(\n" not in text or "\nTYPE_CHECKING" in text:
+            continue
+        (table,) = (
+            ast.literal_eval(node.args[1])
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazily"
+        )
+        public, body = [], ""
+        for place, names in table.items():
+            parent, _, last = place.rpartition(".")
+            for one in names.split():
+                name, _, original = one.partition("=")
+                if name.startswith("_"):
+                    continue
+                is_module = name in ("C", last)
+                module, imported = (parent, last) if is_module else (place, original or name)
+                body += f"from {module} import {imported} as {name}\n"
+                public.append(name)
+        body += f"\n__all__ = {sorted(public)}\n"
+        made[path.with_suffix(".pyi").relative_to(ROOT)] = f"{HEADER}\n{body}"
+    return made
+
+
 def formatted(stubs: dict[Path, str], folder: Path) -> dict[Path, str]:
     """Return stubs as ruff writes them, with their imports sorted and first."""
     for path, text in stubs.items():
@@ -454,10 +485,11 @@ def main(arguments: list[str]) -> int:
     """Write the stubs, or compare them; return the exit status."""
     status = 0
     sources = sorted((ROOT / "bridge").rglob("*.pyx"))
+    faces = faces_of(sorted((ROOT / "bridge").rglob("*.py")))
     with tempfile.TemporaryDirectory() as folder:
-        stubs = formatted(stubs_of(sources), Path(folder))
-    for source in sources:
-        path = source.with_suffix(".pyi").relative_to(ROOT)
+        stubs = formatted(stubs_of(sources) | faces, Path(folder))
+    paths = {source.with_suffix(".pyi").relative_to(ROOT) for source in sources}
+    for path in sorted(paths | faces.keys()):
         target = ROOT / path
         if stubs.get(path) == (target.read_text() if target.exists() else None):
             continue

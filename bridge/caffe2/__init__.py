@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     # X as X: modules of a package, found here by bridge.caffe2.install.
     from bridge.caffe2.core import control_ops_util as control_ops_util
+    from bridge.caffe2.definitions import dyndep as dyndep
+    from bridge.caffe2.definitions import lazy_dyndep as lazy_dyndep
     from bridge.caffe2.definitions import scope as scope
     from bridge.caffe2.execution.function_operator import operator
     from bridge.caffe2.execution.operator import Operator

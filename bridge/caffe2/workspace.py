@@ -68,186 +68,18 @@ True
 
 from __future__ import annotations
 
-from bridge.annotation import Any
 from bridge.c10.immortal import immortal as _immortal
-from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
-from bridge.caffe2.definitions.operator_types import RegisteredOperators
-from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob, FetchTorch
-from bridge.caffe2.workspaces.run_once import RunOperatorOnce
-from bridge.caffe2.workspaces.workspace import Workspace
 from bridge.lazy import lazily
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2 import c_extension as C
-    from bridge.caffe2 import utils
-    from bridge.caffe2.base.global_init import GlobalInit
-    from bridge.caffe2.base.hardware import (
-        GetCUDAVersion,
-        GetCuDNNVersion,
-        GetDeviceProperties,
-        GetGPUMemoryInfo,
-        GetGpuPeerAccessPattern,
-        GetNumNUMANodes,
-        IsNUMAEnabled,
-        NumCudaDevices,
-        NumGpuDevices,
-        has_cuda_support,
-        has_gpu_support,
-        has_hip_support,
-        is_asan,
-    )
-    from bridge.caffe2.definitions import scope
-    from bridge.caffe2.definitions.tracebacks import CallWithExceptionIntercept, operator_tracebacks
-    from bridge.caffe2.proto import caffe2_pb2
-    from bridge.caffe2.workspaces.background import RunPlanInBackground
-    from bridge.caffe2.workspaces.benchmark import (
-        BenchmarkNet,
-        BenchmarkNetOnce,
-        ClearGlobalNetObserver,
-        GetStats,
-    )
-    from bridge.caffe2.workspaces.blob_functions import (
-        Blobs,
-        CreateBlob,
-        DeserializeBlob,
-        FetchBlobs,
-        FetchInt8Blob,
-        FetchInt8BlobRealVal,
-        GetBlobNUMANode,
-        GetBlobSizeBytes,
-        HasBlob,
-        ResetBlob,
-        SerializeBlob,
-        blobs,
-    )
-    from bridge.caffe2.workspaces.immediate import (
-        FeedImmediate,
-        FetchImmediate,
-        ImmediateBlobs,
-        IsImmediate,
-        RunOperatorImmediate,
-        StartImmediate,
-        StopImmediate,
-    )
-    from bridge.caffe2.workspaces.name_text import (
-        GetNameScope,
-        GetNetName,
-        StringifyBlobName,
-        StringifyNetName,
-        StringifyProto,
-    )
-    from bridge.caffe2.workspaces.named_nets import CreateNet, DeleteNet, Nets, RunNet, RunNetOnce
-    from bridge.caffe2.workspaces.operator_cost import GetOperatorCost
-    from bridge.caffe2.workspaces.operator_runs import RunOperatorMultiple, RunOperatorsOnce
-    from bridge.caffe2.workspaces.plan_runs import RunPlan
-    from bridge.caffe2.workspaces.predictor import Predictor
-    from bridge.caffe2.workspaces.random_inputs import FillRandomNetworkInputs
-    from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes
-    from bridge.caffe2.workspaces.switching import (
-        CurrentWorkspace,
-        ResetWorkspace,
-        RootFolder,
-        SwitchWorkspace,
-        WorkspaceGuard,
-        Workspaces,
-    )
-    from bridge.caffe2.workspaces.transforms import ApplyTransform, ApplyTransformIfFaster
-
-__all__ = [
-    "ApplyTransform",
-    "ApplyTransformIfFaster",
-    "BenchmarkNet",
-    "BenchmarkNetOnce",
-    "Blob",
-    "Blobs",
-    "C",
-    "CallWithExceptionIntercept",
-    "ClearGlobalNetObserver",
-    "CreateBlob",
-    "CreateNet",
-    "CurrentWorkspace",
-    "DeleteNet",
-    "DeserializeBlob",
-    "FeedBlob",
-    "FeedImmediate",
-    "FetchBlob",
-    "FetchBlobs",
-    "FetchImmediate",
-    "FetchInt8Blob",
-    "FetchInt8BlobRealVal",
-    "FetchTorch",
-    "FillRandomNetworkInputs",
-    "GetBlobNUMANode",
-    "GetBlobSizeBytes",
-    "GetCUDAVersion",
-    "GetCuDNNVersion",
-    "GetDeviceProperties",
-    "GetGPUMemoryInfo",
-    "GetGpuPeerAccessPattern",
-    "GetNameScope",
-    "GetNetName",
-    "GetNumNUMANodes",
-    "GetOperatorCost",
-    "GetStats",
-    "GlobalInit",
-    "GpuDeviceType",
-    "HasBlob",
-    "ImmediateBlobs",
-    "InferShapesAndTypes",
-    "Int8Tensor",
-    "Int8TensorCPU",
-    "IsImmediate",
-    "IsNUMAEnabled",
-    "Nets",
-    "NumCudaDevices",
-    "NumGpuDevices",
-    "Predictor",
-    "RegisteredOperators",
-    "ResetBlob",
-    "ResetWorkspace",
-    "RootFolder",
-    "RunNet",
-    "RunNetOnce",
-    "RunOperatorImmediate",
-    "RunOperatorMultiple",
-    "RunOperatorOnce",
-    "RunOperatorsOnce",
-    "RunPlan",
-    "RunPlanInBackground",
-    "SerializeBlob",
-    "StartImmediate",
-    "StopImmediate",
-    "StringifyBlobName",
-    "StringifyNetName",
-    "StringifyProto",
-    "SwitchWorkspace",
-    "Workspace",
-    "WorkspaceGuard",
-    "Workspaces",
-    "blobs",
-    "caffe2_pb2",
-    "has_cuda_support",
-    "has_gpu_support",
-    "has_hip_support",
-    "is_asan",
-    "operator_tracebacks",
-    "scope",
-    "utils",
-]
-
-# Caffe2's number of the device type of GPUs, whether or not there is one; see NumGpuDevices.
-GpuDeviceType = 1
-
-# Loaded at first use: one operator needs no nets, others load torch or protobuf.
+# Loaded at first use, all but those called most: one operator needs no nets, others load torch or
+# protobuf.
 _get, __dir__ = lazily(
     __name__,
     {
         "bridge.caffe2.base.hardware": (
             "GetCUDAVersion GetCuDNNVersion GetDeviceProperties GetGPUMemoryInfo "
-            "GetGpuPeerAccessPattern GetNumNUMANodes IsNUMAEnabled NumCudaDevices NumGpuDevices "
-            "has_cuda_support has_gpu_support has_hip_support is_asan"
+            "GetGpuPeerAccessPattern GetNumNUMANodes GpuDeviceType IsNUMAEnabled NumCudaDevices "
+            "NumGpuDevices has_cuda_support has_gpu_support has_hip_support is_asan"
         ),
         "bridge.caffe2.c_extension": "C",
         "bridge.caffe2.base.global_init": "GlobalInit",
@@ -264,7 +96,7 @@ _get, __dir__ = lazily(
         ),
         "bridge.caffe2.workspaces.immediate": (
             "FeedImmediate FetchImmediate ImmediateBlobs IsImmediate RunOperatorImmediate "
-            "StartImmediate StopImmediate root_folder"
+            "StartImmediate StopImmediate _root_folder=root_folder"
         ),
         "bridge.caffe2.workspaces.name_text": (
             "GetNameScope GetNetName StringifyBlobName StringifyNetName StringifyProto"
@@ -281,15 +113,20 @@ _get, __dir__ = lazily(
         ),
         "bridge.caffe2.workspaces.transforms": "ApplyTransform ApplyTransformIfFaster",
         "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2",
+        "bridge.caffe2.blobs.blob": "Blob",
+        "bridge.caffe2.blobs.int8": "Int8Tensor Int8TensorCPU",
+        "bridge.caffe2.definitions.operator_types": "RegisteredOperators",
+        "bridge.caffe2.workspaces.feed_fetch": "FeedBlob FetchBlob FetchTorch",
+        "bridge.caffe2.workspaces.run_once": "RunOperatorOnce",
+        "bridge.caffe2.workspaces.workspace": "Workspace",
     },
+    now="Blob FeedBlob FetchBlob FetchTorch RegisteredOperators RunOperatorOnce Workspace",
 )
 
 
-if not TYPE_CHECKING:  # type checkers would take any name for one of these
-
-    def __getattr__(name: str) -> Any:
-        # Caffe2 has no public name for it, so scripts read this one.
-        return _get("root_folder")() if name == "_immediate_root_folder" else _get(name)
+def __getattr__(name: str) -> object:
+    # Caffe2 has no public name for it, so scripts read this one.
+    return _get("_root_folder")() if name == "_immediate_root_folder" else _get(name)
 
 
 _immortal(globals())

@@ -13,21 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = [
-    "GetCUDAVersion",
-    "GetCuDNNVersion",
-    "GetDeviceProperties",
-    "GetGPUMemoryInfo",
-    "GetGpuPeerAccessPattern",
-    "GetNumNUMANodes",
-    "IsNUMAEnabled",
-    "NumCudaDevices",
-    "NumGpuDevices",
-    "has_cuda_support",
-    "has_gpu_support",
-    "has_hip_support",
-    "is_asan",
-]
+# Caffe2's number of the device type of GPUs, whether or not there is one; see NumGpuDevices.
+GpuDeviceType = 1
 
 
 def NumCudaDevices() -> int:

@@ -11,9 +11,11 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet
+from bridge.caffe2.base.wrapped_errors import EnforceAttributeError
 from bridge.caffe2.definitions.blob_reference import ScopedBlobReference
 from bridge.caffe2.modeling.initializers import ExternalInitializer, Initializer
 from bridge.caffe2.modeling.model_helper import ModelHelper
@@ -98,6 +100,31 @@ def helper(function: Callable[..., Any]) -> Callable[..., Any]:
 
     helpers_by_name[name] = wrapper
     return wrapper
+
+
+def Register(helper_function: Callable[..., Any]) -> None:
+    """Make a function available as ``brew.NAME(model, ...)``, under its own name.
+
+    Raises EnforceNotMet, also an AttributeError: brew has a function of that name.
+    """
+    name = helper_function.__name__
+    if name in helpers_by_name:
+        raise EnforceAttributeError(f"Helper {name} already exists.", "brew.Register")
+    helper(helper_function)
+
+
+# Functions of Caffe2's ``caffe2.python.helpers``, which an old PyTorch provides; see `install`.
+_ELSEWHERE = {
+    **dict.fromkeys(("fc_decomp", "fc_prune", "fc_sparse", "packed_fc"), "fc"),
+    **dict.fromkeys(("image_input", "video_input"), "tools"),
+}
+
+
+def find_helper(name: str) -> Callable[..., Any] | None:
+    """Return a function that was registered, or one of an old PyTorch; None: there is none."""
+    if name in _ELSEWHERE and name not in helpers_by_name:
+        helper(getattr(import_module(f"caffe2.python.helpers.{_ELSEWHERE[name]}"), name))
+    return helpers_by_name.get(name)
 
 
 def parameter(

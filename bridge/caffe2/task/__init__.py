@@ -3,29 +3,18 @@
 
 from __future__ import annotations
 
-from bridge.caffe2 import core
-from bridge.caffe2.modeling import context
-from bridge.caffe2.schema.columns import from_blob_list
-from bridge.caffe2.schema.field import Field
-from bridge.caffe2.task.cluster import Cluster, Node, WorkspaceType
-from bridge.caffe2.task.outputs import TaskOutput, TaskOutputList
-from bridge.caffe2.task.setup_nets import SetupNets, add_setup_steps, get_setup_nets
-from bridge.caffe2.task.task_group import Task, TaskGroup, final_output
+from bridge.lazy import lazily
 
-__all__ = [
-    "Cluster",
-    "Field",
-    "Node",
-    "SetupNets",
-    "Task",
-    "TaskGroup",
-    "TaskOutput",
-    "TaskOutputList",
-    "WorkspaceType",
-    "add_setup_steps",
-    "context",
-    "core",
-    "final_output",
-    "from_blob_list",
-    "get_setup_nets",
-]
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "bridge.caffe2.core": "core",
+        "bridge.caffe2.modeling.context": "context",
+        "bridge.caffe2.schema.columns": "from_blob_list",
+        "bridge.caffe2.schema.field": "Field",
+        "bridge.caffe2.task.cluster": "Cluster Node WorkspaceType",
+        "bridge.caffe2.task.outputs": "TaskOutput TaskOutputList",
+        "bridge.caffe2.task.setup_nets": "SetupNets add_setup_steps get_setup_nets",
+        "bridge.caffe2.task.task_group": "Task TaskGroup final_output",
+    },
+)

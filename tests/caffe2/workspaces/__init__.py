@@ -4,6 +4,7 @@
 - background: test_immediate
 - benchmark, operator_runs, plan_runs, predictor: test_named_nets
 - blob_functions, blob_map, current: test_named_blobs, test_switching
+- c_functions: conformance/test_workspace_replay
 - checkpoint: caffe2/files/test_minidb, caffe2/files/test_lmdb
 - meta_inference: test_shape_inference
 - name_text: test_named_blobs

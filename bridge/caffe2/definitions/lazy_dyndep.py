@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable
 
 from bridge.annotation import Any
-from bridge.caffe2 import dyndep
+from bridge.caffe2.definitions import dyndep
 from bridge.caffe2.definitions.lazy_imports import RegisterLazyImport
 
 __all__ = ["GetImportedOpsLibraries", "RegisterOpsLibrary", "SetErrorHandler"]
