@@ -115,9 +115,7 @@ class DatabaseEntries(Entries):
                 parts.add(name, record, 0, self._reader.nbytes)
             return serialize(parts.finish()[name], name, _CALLER, name)
 
-        return Entry(
-            name, "", (), strings.nbytes, lambda: iter(()), kind="strings", message=message
-        )
+        return Entry.of_message(name, "strings", strings.nbytes, message)
 
     def _add(self, found: dict[str, _Found], name: str, record: Record) -> None:
         view = record.view()
@@ -212,5 +210,4 @@ def _other_entry(name: str, message: BlobMessage, record: Record, nbytes: int) -
         read_blob(blob, BlobMessage(data), data)
         return serialize(blob, name, _CALLER, name)
 
-    kind = message.type.decode(errors="replace")
-    return Entry(name, "", (), nbytes, lambda: iter(()), kind=kind, message=as_message)
+    return Entry.of_message(name, message.type.decode(errors="replace"), nbytes, as_message)

@@ -8,12 +8,9 @@ from collections.abc import Iterator
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.data_types import NUMBERS
-from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.blobs.deserialize import read_blob
-from bridge.caffe2.blobs.int8 import Int8TensorCPU
-from bridge.caffe2.blobs.message import BlobMessage
 from bridge.caffe2.blobs.serialize import DEFAULT_CHUNK_SIZE, serialize_chunks
 from bridge.caffe2.blobs.write_tensor import chunk_message
+from bridge.caffe2.conversion.memory_source import blob_of
 from bridge.caffe2.files.blob_files import require_names
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.exchange.import_tensor import import_tensor
@@ -55,27 +52,13 @@ def _type_of(entry: Entry) -> TypeMeta | None:
 def _records(entry: Entry) -> Iterator[tuple[bytes, tuple[bytes | memoryview, ...]]]:
     """Yield the records of an entry: each key, and the parts of its value."""
     name = entry.name.encode()
-    if entry.message is not None:
-        message = entry.message()
-        blob = Blob()
-        read_blob(blob, BlobMessage(message), message)
-        yield from _whole_records(blob, entry.name)
-    elif entry.kind == "int8 tensor":
-        ((_, part),) = _parts(entry, max(entry.numel, 1))
-        values = Tensor(part, "cpu")  # a copy, which can have other sizes
-        values.Resize(list(entry.sizes))
-        blob = Blob()
-        quantized = Int8TensorCPU(values, entry.scale, entry.zero_point)
-        blob._set_object(quantized, TypeMeta.Make(Int8TensorCPU))
-        yield from _whole_records(blob, entry.name)
+    if entry.message is not None or entry.kind == "int8 tensor":
+        blob = blob_of(entry)
+        chunks = serialize_chunks(blob, entry.name, DEFAULT_CHUNK_SIZE, _CALLER, entry.name)
+        yield from ((key, (message,)) for key, message in chunks)
     else:
         for index, (begin, values) in enumerate(_parts(entry, DEFAULT_CHUNK_SIZE)):
             yield b"%s#%%%d" % (name, index), chunk_message(values, entry.sizes, name, begin)
-
-
-def _whole_records(blob: Blob, name: str) -> Iterator[tuple[bytes, tuple[bytes]]]:
-    for key, message in serialize_chunks(blob, name, DEFAULT_CHUNK_SIZE, _CALLER, name):
-        yield key, (message,)
 
 
 def _parts(entry: Entry, size: int) -> Iterator[tuple[int, Tensor]]:

@@ -70,6 +70,11 @@ class Entry:
         self.zero_point = zero_point
         self.message = message
 
+    @classmethod
+    def of_message(cls, name: str, kind: str, nbytes: int, message: Callable[[], bytes]) -> Entry:
+        """Return the entry of a value that is not a tensor of numbers."""
+        return cls(name, "", (), nbytes, lambda: iter(()), kind=kind, message=message)
+
     @property
     def numel(self) -> int:
         """The number of elements of a tensor."""

@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blobs in memory as entries: those that an init net creates."""
+"""Blobs in memory as entries, such as those that an init net creates, and entries as blobs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from bridge.annotation import Any
+from bridge.c10 import TypeMeta
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.deserialize import deserialize
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.blobs.serialize import serialize
 from bridge.caffe2.conversion.entries import Entries, Entry
+from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from bridge.caffe2.blobs.blob import Blob
     from bridge.caffe2.conversion.entries import Buffer
 
 
@@ -32,9 +35,7 @@ def _entry(name: str, blob: Blob) -> Entry:
     if tensor is None or not tensor.dtype() or not tensor.dtype().is_pod:
         message = serialize(blob, name, "convert", name)
         kind = "strings" if tensor is not None else type(held).__name__
-        return Entry(
-            name, "", (), len(message), lambda: iter(()), kind=kind, message=lambda: message
-        )
+        return Entry.of_message(name, kind, len(message), lambda: message)
 
     def chunks() -> Iterator[Buffer]:
         if tensor.numel():
@@ -45,3 +46,25 @@ def _entry(name: str, blob: Blob) -> Entry:
         entry.kind = "int8 tensor"
         entry.scale, entry.zero_point = quantized.scale, quantized.zero_point
     return entry
+
+
+def blob_of(entry: Entry) -> Blob:
+    """Return a new blob with the value of an entry. Raises EnforceNotMet: it is damaged."""
+    blob = Blob()
+    if entry.message is not None:
+        deserialize(blob, entry.message(), f"Blob {entry.name!r}", "convert")
+        return blob
+    tensor = Tensor(list(entry.sizes), "cpu")
+    tensor.raw_mutable_data(TypeMeta.Make(entry.dtype))
+    if entry.numel:
+        room = memoryview(tensor).cast("B")
+        at = 0
+        for chunk in entry.chunks():
+            room[at : at + len(chunk)] = chunk
+            at += len(chunk)
+    if entry.kind == "int8 tensor":
+        quantized = Int8TensorCPU(tensor, entry.scale, entry.zero_point)
+        blob._set_object(quantized, TypeMeta.Make(Int8TensorCPU))
+    else:
+        blob._replace(tensor)
+    return blob

@@ -82,4 +82,4 @@ def _other(name: str, message: bytes) -> Entry:
     if read.type == b"Int8TensorCPU" or (content is not None and content.meta.is_pod):
         raise ValueError(f"{name!r} is a message of numbers, which belong to the file's tensors")
     kind = "strings" if content is not None else read.type.decode(errors="replace")
-    return Entry(name, "", (), len(message), lambda: iter(()), kind=kind, message=lambda: message)
+    return Entry.of_message(name, kind, len(message), lambda: message)

@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 from bridge.annotation import Any
-from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.absent_gpus import without_absent_gpus
 from bridge.caffe2.base.message_text import read_net
 from bridge.caffe2.base.names import listed
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.blobs.deserialize import deserialize
 from bridge.caffe2.conversion.checkpoints import open_entries
 from bridge.caffe2.conversion.file_kinds import NET, kind_of_file, unknown_file
+from bridge.caffe2.conversion.memory_source import blob_of
 from bridge.caffe2.conversion.predictor_export import predictor_export_in
 from bridge.caffe2.definitions.ssa import reads_and_writes
 from bridge.caffe2.tensor.tensor import Tensor
@@ -119,7 +118,7 @@ class NetSource:
 
     def _load(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
-            self._table._blobs[entry.name] = _blob_of(entry)
+            self._table._blobs[entry.name] = blob_of(entry)
 
     def _hint(self, table: Workspace, names: Any) -> None:
         """Keep the tensors of inputs, whose sizes may be those that the net expects."""
@@ -196,26 +195,3 @@ class NetSource:
             )
         run_net_once(self._table, without_absent_gpus(self.net, _CALLER), _CALLER)
         return dict(self._table._blobs)
-
-
-def _blob_of(entry: Entry) -> Blob:
-    blob = Blob()
-    if entry.message is not None:
-        deserialize(blob, entry.message(), f"Blob {entry.name!r}", _CALLER)
-        return blob
-    tensor = Tensor(list(entry.sizes), "cpu")
-    tensor.raw_mutable_data(TypeMeta.Make(entry.dtype))
-    if entry.numel:
-        room = memoryview(tensor).cast("B")
-        at = 0
-        for chunk in entry.chunks():
-            room[at : at + len(chunk)] = chunk
-            at += len(chunk)
-    if entry.kind == "int8 tensor":
-        from bridge.caffe2.blobs.int8 import Int8TensorCPU
-
-        quantized = Int8TensorCPU(tensor, entry.scale, entry.zero_point)
-        blob._set_object(quantized, TypeMeta.Make(Int8TensorCPU))
-    else:
-        blob._replace(tensor)
-    return blob

@@ -9,7 +9,6 @@ Follows caffe2/proto/metanet.proto and caffe2/python/predictor/predictor_exporte
 from __future__ import annotations
 
 from bridge.annotation import Any
-from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.deserialize import deserialize
@@ -33,8 +32,10 @@ class PredictorExport:
     __slots__ = ("inputs", "net", "outputs", "parameters", "shapes")
 
     def __init__(self, data: bytes) -> None:
-        meta = _message_class().FromString(data)
-        nets = {one.key: caffe2_pb2().NetDef.FromString(one.value) for one in meta.nets}
+        from bridge.caffe2.proto.metanet_pb2 import MetaNetDef
+
+        meta = MetaNetDef.FromString(data)
+        nets = {one.key: one.value for one in meta.nets}
         blobs = {one.key: list(one.value) for one in meta.blobs}
         self.net: Any = nets["PREDICT_NET_TYPE"]
         self.shapes: Any = nets.get("PREDICT_INIT_NET_TYPE")
@@ -59,33 +60,3 @@ def predictor_export_in(entries: Sequence[Entry]) -> PredictorExport | None:
                     f"The nets in record {_KEY!r} cannot be read", _CALLER, cause
                 ) from cause
     return None
-
-
-def _message_class() -> Any:
-    """Return a class for MetaNetDef with the fields used here; its nets are left as bytes."""
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-    field = descriptor_pb2.FieldDescriptorProto
-    messages: dict[str, list[tuple[str, Any, str, bool]]] = {
-        "Blobs": [("key", field.TYPE_STRING, "", False), ("value", field.TYPE_STRING, "", True)],
-        "Nets": [("key", field.TYPE_STRING, "", False), ("value", field.TYPE_BYTES, "", False)],
-        "Meta": [
-            ("blobs", field.TYPE_MESSAGE, ".bridge.Blobs", True),
-            ("nets", field.TYPE_MESSAGE, ".bridge.Nets", True),
-        ],
-    }
-    file = descriptor_pb2.FileDescriptorProto(name="metanet.proto", package="bridge")
-    for name, fields in messages.items():
-        message = file.message_type.add(name=name)
-        for number, (label, kind, type_name, repeated) in enumerate(fields, 1):
-            added = message.field.add(name=label, number=number, type=kind)
-            added.label = field.LABEL_REPEATED if repeated else field.LABEL_OPTIONAL
-            if type_name:
-                added.type_name = type_name
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
-    descriptor = pool.FindMessageTypeByName("bridge.Meta")
-    if hasattr(message_factory, "GetMessageClass"):
-        return message_factory.GetMessageClass(descriptor)
-    factory: Any = message_factory.MessageFactory(pool)  # of protobuf before 4.22
-    return factory.GetPrototype(descriptor)
