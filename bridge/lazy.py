@@ -7,11 +7,9 @@ import os
 import sys
 import time
 from _thread import get_ident
+from collections.abc import Callable, Iterable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+from bridge.annotation import Any
 
 __all__ = ["lazily", "listed"]
 

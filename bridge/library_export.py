@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 
+from bridge.annotation import Any
 from bridge.at.tensor import Tensor
 from bridge.c10.copy import reported_copy
 from bridge.c10.reports import ASKED, report_copy
@@ -16,8 +17,6 @@ from bridge.exchange.registry import missing_library
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.c10.tensor_impl import TensorImpl
     from bridge.exchange.registry import Adapter
 

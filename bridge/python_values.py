@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from bridge.annotation import Any
 from bridge.at.tensor import Tensor
 from bridge.c10.device import Device
 from bridge.c10.reports import report_copy
@@ -12,11 +13,6 @@ from bridge.c10.type_meta import TypeMeta
 from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.nested_strings import first_leaf, import_strings
 from bridge.exchange.protocols import has_door
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 
 def as_tensor(x: Any, dtype: Any, device: Any, copy: bool | None) -> Tensor:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress as _suppress
 
+from bridge.annotation import Any
 from bridge.at import torch_ops as _torch_ops
 from bridge.at.factories import (
     empty,
@@ -43,8 +44,6 @@ from bridge.lazy import listed as _listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     # What torch has besides, by its own stubs: tools/make_torch_stubs.py.
     from bridge.at.torch_functions import *  # noqa: F403
 

@@ -14,6 +14,7 @@ transform, such as torch.vmap, which has no memory.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.at.element_writes import write_back
 from bridge.at.storage_ops import has_memory_of, import_result, mark_owned, mark_readonly
 from bridge.at.torch_defaults import default_type
@@ -29,7 +30,6 @@ from bridge.wrapper import Wrapper
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from bridge.c10.tensor_impl import TensorImpl
 

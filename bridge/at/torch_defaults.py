@@ -7,12 +7,9 @@ at.Tensor is float32 (complex64 of complex numbers) on the CPU unless the call s
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.device import DeviceType
 from bridge.c10.type_meta import as_type
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # Those whose elements have torch's default type, and those with a type of their own.
 _FLOATS = frozenset(

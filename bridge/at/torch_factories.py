@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.at.factories import page_locked, resolved, sizes_of, split
 from bridge.at.tensor import Tensor
 from bridge.at.torch_defaults import default_type
@@ -13,10 +14,6 @@ from bridge.c10.options import TensorOptions, as_options
 from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.torch_devices import lacks_memory
 from bridge.wrapper import Wrapper
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _keywords(options: TensorOptions, caller: str) -> dict[str, Any]:

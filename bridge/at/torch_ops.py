@@ -6,6 +6,7 @@ Each takes `run`, the TorchRunner.run that calls torch.
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.at.storage_ops import set_metadata
 from bridge.at.torch_defaults import CREATING, with_own_defaults
 from bridge.at.torch_names import ATTRIBUTES, METHODS
@@ -14,7 +15,7 @@ from bridge.c10.errors import EnforceAttributeError, EnforceNotMet
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any, TypeAlias
+    from typing import TypeAlias
 
     Run: TypeAlias = Callable[[str, Callable[..., Any], Any, Any], Any]
 

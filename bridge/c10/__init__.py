@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import builtins as _builtins
 
+from bridge.annotation import Any
 from bridge.c10.allocator import Allocator, AllocatorStats, DataPtr, GetAllocator, SetAllocator
 from bridge.c10.array_ref import ArrayRef
 from bridge.c10.device import Device, DeviceType
@@ -44,10 +45,6 @@ from bridge.c10.type_meta import ROWS as _ROWS
 from bridge.c10.type_meta import TypeMeta
 from bridge.c10.type_meta import as_type as _type
 from bridge.lazy import listed as _listed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 IntArrayRef = ArrayRef
 

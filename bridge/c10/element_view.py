@@ -5,12 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableSequence
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.c10.type_meta import TypeMeta
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def as_element(value: Any, dtype: TypeMeta, caller: str = "Tensor.mutable_data") -> Any:

@@ -11,9 +11,7 @@ import ctypes
 
 import numpy
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from bridge.annotation import Any
 
 _NAME = b"dltensor_versioned"
 _CPU = 1

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.device import Device, as_device
 from bridge.c10.errors import EnforceTypeError
 from bridge.c10.type_meta import TypeMeta, as_type
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class TensorOptions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 
+from bridge.annotation import Any
 from bridge.conform import consumer, producer
 from bridge.conform.consumer import arguments as consumer_arguments
 from bridge.conform.consumer import capsules as consumer_capsules
@@ -28,7 +29,6 @@ from bridge.conform.producer import types as producer_types
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     Case = Callable[..., None]
 

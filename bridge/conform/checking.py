@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.conform import worker
 from bridge.conform.libraries import installed
 from bridge.conform.loading import PARTS
@@ -14,7 +15,6 @@ from bridge.conform.runner import run_rules
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from bridge.conform.rule import Rule
 

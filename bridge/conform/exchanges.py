@@ -8,6 +8,7 @@ import itertools
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.isolation import isolated
 from bridge.conform.kit.given import given, settle
 from bridge.conform.kit.structures import (
@@ -17,10 +18,6 @@ from bridge.conform.kit.structures import (
     capsule_name,
     capsule_pointer,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _KEPT: list[Any] = []
 _LIMIT = 10.0  # seconds for all orders

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections.abc import Iterable, Iterator
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
+from bridge.annotation import Any
 
 _SINGLE = (ast.Name, ast.Constant, ast.Attribute)  # values that may be written twice
 

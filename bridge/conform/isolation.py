@@ -13,13 +13,10 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Callable
 
+from bridge.annotation import Any
 from bridge.conform.memory_used_once import use_memory_once
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 LIMIT = 3.0  # seconds
 _STEP = 0.1

@@ -7,16 +7,13 @@ import importlib
 import os
 import sys
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.isolation import isolated
 from bridge.conform.libraries import setup_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 PARTS = ("make", "from_dlpack", "to_numpy")
 _WARM = 60.0  # seconds for the first use

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from bridge.annotation import Any
 from bridge.conform import worker
 from bridge.conform.processes import ask
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 
 def check_pairs(names: Sequence[str]) -> list[dict[str, Any]]:

@@ -8,9 +8,7 @@ import os
 import subprocess
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from bridge.annotation import Any
 
 
 def ask(module: str, request: Any) -> Any:

@@ -8,13 +8,13 @@ import functools
 import inspect
 import textwrap
 
+from bridge.annotation import Any
 from bridge.conform.cases import MODULES
 from bridge.conform.kit import export, given, lying, short, source, structures, table, table_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from bridge.conform.rule import Rule
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.conform.rule import Rule
 
 BROKEN = ("broken", "crash", "hang")

@@ -8,6 +8,7 @@ import gc
 import mmap
 import re
 
+from bridge.annotation import Any
 from bridge.conform.cases import CASES, parts_of, watches_lives
 from bridge.conform.isolation import isolated
 from bridge.conform.kit.verdict import Broken, Skip
@@ -18,7 +19,6 @@ from bridge.conform.trimming import FILE, traced, trimmed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
 
     from bridge.conform.rule import Rule
 

@@ -8,13 +8,13 @@ import re
 import sys
 import threading
 
+from bridge.annotation import Any
 from bridge.conform.folding import folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
-    from typing import Any
 
 FILE = "<program>"
 _PARTS = ("make", "from_dlpack", "to_numpy", "skip")

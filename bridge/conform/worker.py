@@ -12,16 +12,13 @@ from __future__ import annotations
 import json
 import sys
 
+from bridge.annotation import Any
 from bridge.conform.exchanges import exchanged
 from bridge.conform.libraries import setup_of, version_of
 from bridge.conform.loading import loaded
 from bridge.conform.report import Result
 from bridge.conform.rules import chosen_rules
 from bridge.conform.runner import run_rules
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def main(descriptor: int, request: dict[str, Any]) -> None:

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceValueError
 from bridge.c10.handle import Handle
 from bridge.exchange.numpy import export_array
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 # The ufunc that NumPy calls for a binary operator -> the method of its right operand.
 REFLECTED = {

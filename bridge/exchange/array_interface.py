@@ -7,10 +7,7 @@ buffer (NumPy's array interface protocol, version 3).
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
+from bridge.annotation import Any
 
 # No machine has more bytes of address space: 57 bits, half of it the kernel's.
 _ADDRESSES = 2**56

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.element_view import as_element
 from bridge.c10.raw_parts import from_items
 from bridge.c10.reports import report_copy
@@ -10,8 +11,6 @@ from bridge.c10.type_meta import TypeMeta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.c10.tensor_impl import TensorImpl
 
 

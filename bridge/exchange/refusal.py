@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from bridge.annotation import Any
 
 # Attributes by which libraries give access to the memory of an object, in order of preference.
 _ATTRIBUTES = ("data", "values", "value", "planes", "array", "tensor", "buffer")

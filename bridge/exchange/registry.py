@@ -11,14 +11,11 @@ torch and NumPy, whose tensors are converted in tens of nanoseconds, are compile
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 from importlib import import_module
 from weakref import WeakKeyDictionary
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container
-    from typing import Any
+from bridge.annotation import Any
 
 # What to install if a module of the folder cannot be loaded, if it is not its own name.
 _PACKAGES = {

@@ -13,11 +13,9 @@ stream. A handle is what C libraries take: there the legacy default stream is 0.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from bridge.annotation import Any
 
 _CUDA, _ROCM = 2, 10
 _LEGACY = 0

@@ -7,11 +7,8 @@ later, and memory of OpenCL ends the process (torch 2.13).
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.c10.device import Device, DeviceType
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _HOST = (DeviceType.CPU, DeviceType.CUDAHost, DeviceType.ROCMHost)
 # The modules of torch that know how many devices there are; the one of ext_dev is whatever was

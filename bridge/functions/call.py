@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from bridge.annotation import Any
 from bridge.functions.structure import flatten
 from bridge.functions.tensors import library_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 class Call:

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from bridge.functions.call import Call
 

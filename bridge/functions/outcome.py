@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from bridge.annotation import Any
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Protocol
 
     from bridge.functions.call import Results
 

@@ -16,10 +16,10 @@ from weakref import WeakValueDictionary
 
 import numpy
 
+from bridge.annotation import Any
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.functions.outcome import Node
 
 # Nodes that were never used, as of forward passes whose gradient is never taken.

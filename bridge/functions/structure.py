@@ -8,14 +8,11 @@ is equal for two calls of the same form and that keeps no tensor alive.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
+from bridge.annotation import Any
 from bridge.functions.tensors import library_of
 from bridge.trees.nodes import Node, is_tree, node_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 _LEAF = None
 _SCALARS = (int, float, bool, complex, str, bytes, type(None))

@@ -6,13 +6,10 @@ from __future__ import annotations
 import sys
 from weakref import WeakKeyDictionary
 
+from bridge.annotation import Any
 from bridge.at.tensor import Tensor
 from bridge.c10.handle import Handle
 from bridge.exchange.registry import adapter_of, on_change
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # The library of a tensor that only its protocols tell about.
 UNNAMED = "unnamed"

@@ -7,12 +7,11 @@ recorded; recorded, it has one more result, a token, and its gradients are a `Pu
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.functions.outcome import Spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.functions.call import Call, Results
     from bridge.functions.outcome import Node
 

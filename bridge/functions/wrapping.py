@@ -4,17 +4,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import wraps
 
+from bridge.annotation import Any
 from bridge.exchange.registry import exporting_names
 from bridge.functions import crossing, inside, outside
 from bridge.functions.call import Call, Results
 from bridge.functions.tensors import UNNAMED, library_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 _BUILT_IN = ("torch", "numpy", "at", "caffe2")
 _WITHOUT_GRADIENTS = ("numpy", "cupy")

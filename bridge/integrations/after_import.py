@@ -6,12 +6,13 @@ from __future__ import annotations
 import sys
 import warnings
 
+from bridge.annotation import Any
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
-    from typing import Any
 
 
 class _Finder:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import torch
 
+from bridge.annotation import Any
 from bridge.integrations.torch_schemas import SCHEMAS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     # Runs an operator: its inputs, its arguments by name, and the number of its outputs.
     Run = Callable[[list[Any], dict[str, Any], int], list[Any]]

@@ -20,10 +20,11 @@ import threading
 
 import torch
 
+from bridge.annotation import Any
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
 
     from bridge.caffe2.execution.declaration import Bound, Declaration
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.see.find_memory import find_memory
 from bridge.see.sharers import sharers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from bridge.see.tensor_memory import Block, TensorMemory
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 
+from bridge.annotation import Any
 from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.caffe2.blobs.blob import Blob
@@ -18,8 +19,6 @@ from bridge.wrapper import Wrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.see.tensor_memory import TensorMemory
 
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.see.tensor_memory import byte_range, byte_runs
 from bridge.svg import Drawing, clipped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Protocol
+    from typing import Protocol
 
     from bridge.see.tensor_memory import Block
 

@@ -28,6 +28,7 @@ from struct import Struct
 from weakref import WeakValueDictionary
 
 from bridge import pickling
+from bridge.annotation import Any
 from bridge.at import Tensor
 from bridge.caffe2.tensor.tensor import Tensor as Caffe2Tensor
 from bridge.integrations.after_import import after_import
@@ -40,7 +41,6 @@ from bridge.shared.tensors import impls, in_storage, row_of, segment_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from bridge.c10.tensor_impl import TensorImpl
     from bridge.shared.segment import Segment

@@ -7,6 +7,7 @@ import os
 import pickle
 import time
 
+from bridge.annotation import Any
 from bridge.at import Tensor
 from bridge.c10.reports import Label, observe_call, outermost
 from bridge.shared import names
@@ -19,7 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
-    from typing import Any
 
     from bridge.c10.tensor_impl import TensorImpl
 

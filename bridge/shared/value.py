@@ -9,6 +9,7 @@ import sys
 from copy import copy
 from dataclasses import fields, is_dataclass, replace
 
+from bridge.annotation import Any
 from bridge.at import Tensor
 from bridge.at.factories import sizes_of
 from bridge.c10.errors import EnforceNotMet
@@ -22,7 +23,6 @@ from bridge.trees import at, flatten, is_tensor, is_tree
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from bridge.c10.tensor_impl import TensorImpl
     from bridge.c10.type_meta import TypeMeta

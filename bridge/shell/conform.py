@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import argparse
 
+from bridge.annotation import Any
 from bridge.shell.usage_errors import CommandError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.conform import Report
 
 _EXAMPLES = """\

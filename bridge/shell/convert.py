@@ -6,12 +6,11 @@ from __future__ import annotations
 import argparse
 import os
 
+from bridge.annotation import Any
 from bridge.shell.usage_errors import UsageError, about
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     Sizes = dict[str, tuple[list[int], str]]
 
 _EXAMPLES = """\

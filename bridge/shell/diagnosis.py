@@ -16,6 +16,7 @@ from importlib import metadata
 
 import bridge.libraries
 from bridge._version import __version__
+from bridge.annotation import Any
 from bridge.exchange.registry import exporting_names
 from bridge.exchange.torch_versions import lacking
 from bridge.shell import probe
@@ -24,7 +25,6 @@ from bridge.shell.usage_errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     Outcome = dict[str, Any]
 

@@ -7,11 +7,13 @@ import os
 import sys
 import time
 
+from bridge.annotation import Any
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Self
 
 _INTERVAL = 0.1  # seconds between two updates of the progress
 

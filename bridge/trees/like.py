@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.at.tensor import Tensor
 from bridge.c10.device import Device
 from bridge.c10.reports import observe_call, outermost, report_copy
@@ -17,7 +18,6 @@ from bridge.wrapper import Wrapper
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from bridge.exchange.registry import Adapter
 

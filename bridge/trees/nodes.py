@@ -10,16 +10,13 @@ import operator
 import sys
 from array import array
 from collections import OrderedDict, UserDict, defaultdict, deque
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 
+from bridge.annotation import Any
 from bridge.c10.handle import Handle
 from bridge.exchange.protocols import class_has_door, object_has_door
 from bridge.exchange.registry import adapter_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
 
 # Values that are leaves of no library. They occur anywhere, so that being the same object says
 # nothing.

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import torch
 
+from bridge.annotation import Any
 from bridge.at.array_api.running import axes_of, named, on_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeAlias
+    from typing import TypeAlias
 
     Axis: TypeAlias = int | tuple[int, ...] | None
 

@@ -7,6 +7,7 @@ import gc
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.kit.given import settle, shown, values_of
 from bridge.conform.kit.source import Source, imported, required
 from bridge.conform.kit.structures import capsule_name
@@ -15,7 +16,6 @@ from bridge.conform.kit.verdict import broken, skip
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     FromDLPack = Callable[..., Any]
     ToNumPy = Callable[[Any], Any]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.kit.given import shown, values_of
 from bridge.conform.kit.source import Source, imported, required
 from bridge.conform.kit.verdict import broken
@@ -12,7 +13,6 @@ from bridge.conform.kit.verdict import broken
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     FromDLPack = Callable[..., Any]
     ToNumPy = Callable[[Any], Any]

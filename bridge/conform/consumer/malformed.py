@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.kit.source import Source, imported
 from bridge.conform.kit.verdict import broken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     FromDLPack = Callable[..., Any]
 

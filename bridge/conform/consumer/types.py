@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.kit.given import is_shown, shown, values_of
 from bridge.conform.kit.source import Source, imported
 from bridge.conform.kit.verdict import broken, skip
@@ -12,7 +13,6 @@ from bridge.conform.kit.verdict import broken, skip
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     FromDLPack = Callable[..., Any]
     ToNumPy = Callable[[Any], Any]

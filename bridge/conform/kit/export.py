@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import ctypes
 import types
+from collections.abc import Callable
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.kit.given import given, made
 from bridge.conform.kit.structures import (
     DELETER,
@@ -19,11 +21,6 @@ from bridge.conform.kit.structures import (
     capsule_rename,
 )
 from bridge.conform.kit.verdict import skip
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 # The kind of numbers of each code that NumPy has, too: DLDataTypeCode.
 KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}

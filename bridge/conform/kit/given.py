@@ -7,15 +7,12 @@ import ctypes
 import gc
 import sys
 import weakref
+from collections.abc import Callable
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.kit.verdict import skip
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 def settle() -> None:

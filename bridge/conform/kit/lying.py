@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.conform.kit.export import Export
 from bridge.conform.kit.verdict import skip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.conform.kit.given import Watch
 
 

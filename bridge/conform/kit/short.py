@@ -11,6 +11,7 @@ import weakref
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.kit.given import settle
 from bridge.conform.kit.source import answer
 from bridge.conform.kit.structures import (
@@ -21,10 +22,6 @@ from bridge.conform.kit.structures import (
     capsule_name,
     capsule_pointer,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class ShortWatch:

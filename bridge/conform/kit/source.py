@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Callable
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.kit.export import KINDS
 from bridge.conform.kit.given import given, settle
 from bridge.conform.kit.structures import (
@@ -20,11 +22,6 @@ from bridge.conform.kit.structures import (
     capsule_new,
 )
 from bridge.conform.kit.verdict import broken, skip
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 CODES = {kind: code for code, kind in KINDS.items()}
 KEPT: list[Any] = []  # memory that a consumer may still point to, until the process ends

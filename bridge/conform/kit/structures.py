@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import ctypes
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from bridge.annotation import Any
 
 TENSOR: list[Any] = [
     ("data", ctypes.c_void_p),

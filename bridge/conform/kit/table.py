@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import ctypes
 
+from bridge.annotation import Any
 from bridge.conform.kit.structures import DLTensor, capsule_pointer
 from bridge.conform.kit.verdict import skip
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class ExchangeAPI(ctypes.Structure):

@@ -5,13 +5,10 @@ from __future__ import annotations
 
 import ctypes
 
+from bridge.annotation import Any
 from bridge.conform.kit.source import KEPT, Source
 from bridge.conform.kit.structures import DLTensor, capsule_new
 from bridge.conform.kit.table import ALLOCATOR, FROM_OBJECT, STREAM, TO_OBJECT, VIEW, ExchangeAPI
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 TABLE_NAME = ctypes.create_string_buffer(b"dlpack_exchange_api")
 

@@ -7,6 +7,7 @@ import enum
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.kit.export import Export, asked
 from bridge.conform.kit.given import given, made, shown
 from bridge.conform.kit.lying import lying
@@ -16,7 +17,6 @@ from bridge.conform.kit.verdict import broken, skip
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     Make = Callable[[Any], Any]
 

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.kit.export import Export, asked, calls, misnamed
 from bridge.conform.kit.given import given, made
 from bridge.conform.kit.lying import lying
@@ -16,7 +17,6 @@ from bridge.conform.kit.verdict import broken
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     Make = Callable[[Any], Any]
 

@@ -9,6 +9,7 @@ import threading
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.kit.export import Export, calls, ways
 from bridge.conform.kit.given import given, immortal, made, references, settle
 from bridge.conform.kit.lying import lying
@@ -17,7 +18,6 @@ from bridge.conform.kit.verdict import broken, skip
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     Make = Callable[[Any], Any]
 

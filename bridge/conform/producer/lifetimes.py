@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.kit.export import Export, calls, integers, ways
 from bridge.conform.kit.given import given, made, settle
 from bridge.conform.kit.lying import lying
@@ -16,7 +17,6 @@ from bridge.conform.kit.verdict import broken
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     Make = Callable[[Any], Any]
 

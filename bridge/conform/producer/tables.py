@@ -7,6 +7,7 @@ import ctypes
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.kit.export import Export, integers, read_values
 from bridge.conform.kit.given import given, made, references
 from bridge.conform.kit.structures import (
@@ -30,7 +31,6 @@ from bridge.conform.kit.verdict import broken, skip
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     Make = Callable[[Any], Any]
 

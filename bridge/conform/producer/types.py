@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bridge.annotation import Any
 from bridge.conform.kit.export import Export, calls
 from bridge.conform.kit.given import given, made
 from bridge.conform.kit.verdict import broken, skip
@@ -12,7 +13,6 @@ from bridge.conform.kit.verdict import broken, skip
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     Make = Callable[[Any], Any]
 

@@ -22,14 +22,11 @@ Such a file has a class `Inside`. It takes the function, and has:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 
+from bridge.annotation import Any
 from bridge.functions.pass_records import Records
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 __all__ = ["LIBRARIES", "load"]
 

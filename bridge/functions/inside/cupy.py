@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bridge.annotation import Any
 from bridge.functions.inside import numpy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 
 class Inside(numpy.Inside):

@@ -6,13 +6,13 @@ The function runs on detached tensors, under autograd of its own if it is record
 
 from __future__ import annotations
 
+from bridge.annotation import Any
 from bridge.functions.call import Results
 from bridge.functions.outcome import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from bridge.functions.call import Call
 

@@ -16,6 +16,7 @@ import jax
 import jax.numpy
 import numpy
 
+from bridge.annotation import Any
 from bridge.functions.call import Results, Static
 from bridge.functions.outcome import Outcome, Spec
 from bridge.functions.structure import flatten
@@ -23,7 +24,6 @@ from bridge.functions.structure import flatten
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
     from bridge.functions.call import Call
 

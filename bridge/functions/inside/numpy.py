@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy
 
+from bridge.annotation import Any
 from bridge.functions.call import Results
 from bridge.functions.inside.zeros import outline_on_zeros
 from bridge.functions.outcome import Outcome, Spec
@@ -14,7 +15,6 @@ from bridge.functions.outcome import Outcome, Spec
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
     from bridge.functions.call import Call
 

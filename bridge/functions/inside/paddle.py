@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import paddle
 
+from bridge.annotation import Any
 from bridge.functions.call import Results
 from bridge.functions.inside.eager import EagerInside
 from bridge.functions.inside.zeros import outline_on_zeros
@@ -15,7 +16,6 @@ from bridge.functions.outcome import Spec
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from bridge.functions.call import Call
 

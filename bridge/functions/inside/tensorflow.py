@@ -7,6 +7,7 @@ from contextlib import nullcontext
 
 import tensorflow as tf
 
+from bridge.annotation import Any
 from bridge.functions.call import Results
 from bridge.functions.outcome import Outcome, Spec
 
@@ -14,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
-    from typing import Any
 
     from bridge.functions.call import Call
 

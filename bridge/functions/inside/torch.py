@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
+from bridge.annotation import Any
 from bridge.c10.type_meta import TypeMeta
 from bridge.functions.call import Results
 from bridge.functions.inside.eager import EagerInside
@@ -16,7 +17,6 @@ from bridge.functions.outcome import Spec
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from bridge.functions.call import Call
 

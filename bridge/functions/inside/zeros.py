@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import numpy
 
+from bridge.annotation import Any
 from bridge.c10.type_meta import TypeMeta
 from bridge.functions.outcome import Spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.functions.call import Call, Results
 
 

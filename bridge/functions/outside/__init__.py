@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from bridge.annotation import Any
 
 __all__ = ["LIBRARIES", "load"]
 

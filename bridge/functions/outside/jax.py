@@ -14,14 +14,13 @@ import jax.custom_derivatives
 import jax.numpy
 import numpy
 
+from bridge.annotation import Any
 from bridge.functions import crossing
 from bridge.functions.outcome import Spec
 from bridge.functions.traced import Forward, Operation, Pull
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.functions.call import Call
 
 DETACH = "jax.lax.stop_gradient(x), JAX's detach(), outside of jit and grad"

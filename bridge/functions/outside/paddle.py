@@ -6,12 +6,11 @@ from __future__ import annotations
 import paddle
 from paddle.autograd import PyLayer
 
+from bridge.annotation import Any
 from bridge.functions import crossing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.functions.call import Call
     from bridge.functions.outcome import Node
 

@@ -12,14 +12,13 @@ from functools import partial
 
 import tensorflow as tf
 
+from bridge.annotation import Any
 from bridge.functions import crossing
 from bridge.functions.outcome import Spec
 from bridge.functions.traced import Forward, Operation, Pull
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bridge.functions.call import Call
     from bridge.functions.outcome import Node
 
