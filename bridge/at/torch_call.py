@@ -14,6 +14,8 @@ transform, such as torch.vmap, which has no memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bridge.annotation import Any
 from bridge.at.element_writes import write_back
 from bridge.at.storage_ops import has_memory_of, import_result, mark_owned, mark_readonly
@@ -21,17 +23,12 @@ from bridge.at.torch_defaults import default_type
 from bridge.c10.array_ref import ArrayRef
 from bridge.c10.device import Device, DeviceType
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.c10.tensor_impl import TensorImpl
 from bridge.c10.type_meta import TypeMeta
 from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.torch_api import has_tangent, is_torch_tensor
 from bridge.exchange.torch_export import resized_operand, torch_operand
 from bridge.wrapper import Wrapper
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from bridge.c10.tensor_impl import TensorImpl
 
 
 class _Call:

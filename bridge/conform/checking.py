@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bridge.annotation import Any
 from bridge.conform import worker
 from bridge.conform.libraries import installed
 from bridge.conform.loading import PARTS
 from bridge.conform.processes import ask
 from bridge.conform.report import Report, Result
+from bridge.conform.rule import Rule
 from bridge.conform.rules import chosen_rules
 from bridge.conform.runner import run_rules
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from bridge.conform.rule import Rule
 
 
 def check(subject: Any, rules: Iterable[str] | None = None) -> Report:

@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 from bridge.annotation import Any
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.conform.rule import Rule
+from bridge.conform.rule import Rule
 
 BROKEN = ("broken", "crash", "hang")
 

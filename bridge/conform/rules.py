@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bridge.conform.rule import Rule
 from bridge.conform.rules_consumer import CONSUMER_RULES
 from bridge.conform.rules_producer import PRODUCER_RULES
 from bridge.conform.rules_table import TABLE_RULES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 RULES: tuple[Rule, ...] = tuple(
     sorted(

@@ -7,6 +7,7 @@ import ctypes
 import gc
 import mmap
 import re
+from collections.abc import Callable, Iterable
 
 from bridge.annotation import Any
 from bridge.conform.cases import CASES, parts_of, watches_lives
@@ -14,13 +15,8 @@ from bridge.conform.isolation import isolated
 from bridge.conform.kit.verdict import Broken, Skip
 from bridge.conform.programs import LEVELS, program_of
 from bridge.conform.report import Result
+from bridge.conform.rule import Rule
 from bridge.conform.trimming import FILE, traced, trimmed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from bridge.conform.rule import Rule
 
 _HANGS = 3  # after which the rest of a role is not tried
 _LONGEST = 600  # characters of an observation

@@ -7,14 +7,11 @@ import ast
 import re
 import sys
 import threading
+from collections.abc import Callable
+from types import FrameType
 
 from bridge.annotation import Any
 from bridge.conform.folding import folded
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
 
 FILE = "<program>"
 _PARTS = ("make", "from_dlpack", "to_numpy", "skip")

@@ -7,11 +7,8 @@ from bridge.annotation import Any
 from bridge.c10.element_view import as_element
 from bridge.c10.raw_parts import from_items
 from bridge.c10.reports import report_copy
+from bridge.c10.tensor_impl import TensorImpl
 from bridge.c10.type_meta import TypeMeta
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.c10.tensor_impl import TensorImpl
 
 
 def import_strings(x: Any, copy: bool | None = None) -> TensorImpl:

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bridge.annotation import Any
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from bridge.functions.call import Call
+from bridge.functions.call import Call
 
 # Their tensors never change.
 _IMMUTABLE = ("jax", "tensorflow")

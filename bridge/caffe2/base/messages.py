@@ -6,13 +6,11 @@ protobuf is loaded with the first message, not with this module.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from types import ModuleType
+
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from types import ModuleType
 
 _loaded: ModuleType | None = None
 

@@ -7,17 +7,13 @@ Follows caffe2/core/blob_serialization.cc, PyTorch 1.8.1.
 from __future__ import annotations
 
 from bridge.annotation import Any
-from bridge.c10 import TypeMeta
+from bridge.c10 import Device, TypeMeta
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.blobs.core import BlobCore
 from bridge.caffe2.blobs.message import BlobMessage
 from bridge.caffe2.blobs.object_messages import object_of
 from bridge.caffe2.blobs.read_tensor import TENSOR_TYPES, int8_tensor_of, read_tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.c10 import Device
-    from bridge.caffe2.blobs.core import BlobCore
 
 
 def deserialize(blob: BlobCore, data: Any, subject: str, caller: str) -> None:

@@ -8,8 +8,11 @@ they are in the order in which they were added.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bridge import c10
 from bridge.annotation import Any
+from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.blobs.core import BlobCore
@@ -18,12 +21,6 @@ from bridge.caffe2.blobs.objects import Counter, Fields, Index, Map, Mutex, Tree
 from bridge.caffe2.blobs.read_tensor import read_tensor
 from bridge.caffe2.blobs.write_tensor import tensor_messages
 from bridge.caffe2.tensor.tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from bridge.c10 import TypeMeta
 
 _COUNTER = b"std::unique_ptr<Counter<int64_t>>"
 _INDEX = b"std::unique_ptr<caffe2::IndexBase>"

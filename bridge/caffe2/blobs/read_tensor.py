@@ -29,18 +29,14 @@ from bridge.caffe2.base.data_types import ELEMENT_TYPES, FIELDS, DataType
 from bridge.caffe2.base.device_option import tensor_device
 from bridge.caffe2.base.names import shown_sizes
 from bridge.caffe2.blobs.copies import is_on, keeps_buffer
+from bridge.caffe2.blobs.core import BlobCore
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.blobs.message import BlobMessage, TensorMessage
 from bridge.caffe2.blobs.objects import Record
 from bridge.caffe2.blobs.put_by_type import put_device_copy
 from bridge.caffe2.blobs.write_tensor import RECORD_TYPE
 from bridge.caffe2.tensor.tensor import Tensor
-from bridge.wire.tensor_decoding import copy_raw, zero
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.blobs.core import BlobCore
-    from bridge.wire.tensor_decoding import Payload
+from bridge.wire.tensor_decoding import Payload, copy_raw, zero
 
 # The types of 8 and 16 bits, whose elements byte_data may hold as they are in memory.
 _IN_BYTES = (c10.bool, c10.float16, c10.int8, c10.int16, c10.uint8, c10.uint16)

@@ -3,24 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.data_types import NUMBERS
 from bridge.caffe2.blobs.serialize import DEFAULT_CHUNK_SIZE, serialize_chunks
 from bridge.caffe2.blobs.write_tensor import chunk_message
+from bridge.caffe2.conversion.entries import Entry
 from bridge.caffe2.conversion.memory_source import blob_of
 from bridge.caffe2.files.blob_files import require_names
+from bridge.caffe2.files.database_interface import Writer
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.exchange.import_tensor import import_tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from bridge.caffe2.conversion.entries import Entry
-    from bridge.caffe2.files.database_interface import Writer
 
 _CALLER = "convert"
 

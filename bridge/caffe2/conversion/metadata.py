@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping, Sequence
 
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.conversion.entries import Entry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _QUANTIZED = ("uint8", "int32")  # the elements that an Int8 tensor may have
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.absent_gpus import without_absent_gpus
@@ -11,20 +13,14 @@ from bridge.caffe2.base.names import listed
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.conversion.checkpoints import open_entries
+from bridge.caffe2.conversion.entries import Entry
 from bridge.caffe2.conversion.file_kinds import NET, kind_of_file, unknown_file
 from bridge.caffe2.conversion.memory_source import blob_of
-from bridge.caffe2.conversion.predictor_export import predictor_export_in
+from bridge.caffe2.conversion.predictor_export import PredictorExport, predictor_export_in
 from bridge.caffe2.definitions.ssa import reads_and_writes
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.caffe2.workspaces.named_nets import run_init_net, run_net_once
 from bridge.caffe2.workspaces.workspace import Workspace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from bridge.caffe2.conversion.entries import Entry
-    from bridge.caffe2.conversion.predictor_export import PredictorExport
 
 _CALLER = "convert"
 # Sizes that mobile_exporter gives to inputs, whatever they are.

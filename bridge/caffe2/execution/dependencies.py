@@ -15,11 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.function_operator import FunctionOperator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.definition import Definition
 
 _BUILT_IN = "bridge.caffe2.operators."
 # The packages of operators that may wait for another one, as for a queue, or read a file.

@@ -10,6 +10,7 @@ If, also has the inputs and outputs of these.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain, groupby
 
 from bridge.annotation import Any
@@ -19,16 +20,11 @@ from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.definitions.ssa import reads_and_writes
 from bridge.caffe2.execution.blob_table import BlobTable
+from bridge.caffe2.execution.declaration import Bound
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.function_operator import FunctionOperator
 from bridge.caffe2.execution.operator import failure
 from bridge.caffe2.execution.registry import class_for, create_operator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
-    from bridge.caffe2.execution.declaration import Bound
 
 
 class Step:

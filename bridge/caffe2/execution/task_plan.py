@@ -11,18 +11,14 @@ that may wait, as for a queue, or runs Python, always runs beside those that do 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 from typing import NamedTuple
 
+from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.dependencies import ancestors, chains_of, may_wait, predecessors
+from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.operator_work import work_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bridge.caffe2.execution.definition import Definition
-    from bridge.caffe2.execution.operator import Operator
 
 # Nanoseconds more in threads: of a run, a task and an operator; and of the least work of a task.
 _START, _TASK, _OPERATOR, _LEAST = 150_000.0, 15_000.0, 20_000.0, 60_000.0

@@ -7,17 +7,13 @@ Follows caffe2/core/db.h, PyTorch 1.8.1.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
+from bridge.caffe2.files.database_interface import Reader, Writer
 from bridge.caffe2.files.lmdb import LMDBReader, LMDBWriter
 from bridge.caffe2.files.minidb import MiniDBReader, MiniDBWriter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from bridge.caffe2.files.database_interface import Reader, Writer
 
 # The classes to read and write a database, by Caffe2's name of its type.
 _MINIDB = MiniDBReader, MiniDBWriter

@@ -34,7 +34,7 @@ from weakref import WeakSet
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.caffe2.files.database_interface import Record
+from bridge.caffe2.files.database_interface import Reader, Record, Writer
 from bridge.caffe2.files.databases import (
     check_type,
     database_types,
@@ -43,10 +43,6 @@ from bridge.caffe2.files.databases import (
     open_writer,
     path_of,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.files.database_interface import Reader, Writer
 
 
 class Mode(Enum):

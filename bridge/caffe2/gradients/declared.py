@@ -8,11 +8,8 @@ from functools import partial
 
 from bridge.annotation import Any
 from bridge.caffe2.definitions.schemas import gradient_of
+from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.gradients.maker import GradientMaker
 
 
 def declared_gradient(op_type: str) -> Callable[[GradientMaker], None] | None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import InspectLoader
 from importlib.util import find_spec
+from types import ModuleType
 
 from bridge.annotation import Any
 from bridge.caffe2.legacy.messages import define_messages, serialized_file
@@ -19,11 +20,6 @@ from bridge.caffe2.legacy.onnx_node import filling
 from bridge.caffe2.legacy.source_code import ASSIGN, ITEM, assign, compiled, item
 from bridge.caffe2.legacy.stand_ins import stand_in
 from bridge.caffe2.legacy.views import old_view
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from types import ModuleType
 
 
 class Loader(InspectLoader):

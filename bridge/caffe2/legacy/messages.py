@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import ast
 from importlib import import_module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
+from types import ModuleType
 
 
 def serialized_file(source: str, name: str) -> bytes:

@@ -8,18 +8,14 @@ PyTorch 1.8.1; more operators have their names in ONNX.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import as_message
+from bridge.caffe2.base.names import DummyName
 from bridge.caffe2.definitions.argument_values import ArgsToDict
 from bridge.caffe2.legacy.onnx_node import CAFFE2_TYPES, RENAMED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from bridge.caffe2.base.names import DummyName
 
 _CALLER = "export_to_onnx"
 _ONNX_TYPES = {caffe2: onnx for onnx, caffe2 in CAFFE2_TYPES.items() if onnx != 8}

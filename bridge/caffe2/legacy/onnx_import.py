@@ -7,13 +7,11 @@ Operators that differ in names alone are converted there. Follows caffe2/onnx/ba
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.names import DummyName
 from bridge.caffe2.legacy.onnx_node import CAFFE2_TYPES, CALLER, Node, filling, plain
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 class Caffe2Backend:

@@ -6,19 +6,15 @@ Follows caffe2/onnx/backend.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.base.names import DummyName
 from bridge.caffe2.definitions.create_operator import CreateOperator
 from bridge.caffe2.definitions.operator_types import RegisteredOperators
 from bridge.caffe2.legacy.onnx_models import FOLDED, attributes_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bridge.caffe2.base.names import DummyName
 
 CALLER = "Caffe2Backend.convert_node"
 _INSTEAD = "run the model with onnxruntime or onnx.reference"

@@ -9,12 +9,9 @@ assigned to one element of another, as in ``y[3] = x``; a call makes the assignm
 from __future__ import annotations
 
 import ast
+from types import CodeType
 
 from bridge.annotation import Any
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import CodeType
 
 # The builtin of old modules that takes an element out of its array.
 ITEM = "__item_of_array__"

@@ -70,9 +70,7 @@ which module that is. It imports torch.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
 
 __all__ = ["load", "registry_keys"]
 

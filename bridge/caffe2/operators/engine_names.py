@@ -9,16 +9,13 @@ arithmetic of 16 bits (DNNLOWP_16), and types that exist for an engine only, are
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.definitions.operator_types import classes, classes_of, registry_key
+from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.operator import Operator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from bridge.caffe2.execution.definition import Definition
 
 # The operator types by engine, as RegisteredOperators lists them in PyTorch 1.8.1.
 _TYPES = {

@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.blobs.objects import Map
+from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.tensor import Tensor
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.named_blobs import find_named
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from bridge.caffe2.execution.blob_table import BlobTable
 
 _INTEGERS = {"int": "int", "int32": "int", "int64": "long int", "int64_t": "long int"}
 # Of the classes of objects in blobs, as typeid().name() of g++ says them, demangled.

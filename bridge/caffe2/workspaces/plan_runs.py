@@ -19,15 +19,12 @@ from bridge.annotation import Any
 from bridge.c10 import bool as bool_type
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, kind_of, message_in
+from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob
 from bridge.caffe2.execution.parallel import run_tasks
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.named_nets import create_net
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.blobs.blob import Blob
 
 # Threads of one step; more instances take turns. As many that wait need 65 MiB, and 0.8 seconds of
 # a processor to start.

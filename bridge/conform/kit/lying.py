@@ -5,11 +5,8 @@ from __future__ import annotations
 
 from bridge.annotation import Any
 from bridge.conform.kit.export import Export
+from bridge.conform.kit.given import Watch
 from bridge.conform.kit.verdict import skip
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.conform.kit.given import Watch
 
 
 def lying(tensor: Any, watch: Watch, **arguments: Any) -> Export:

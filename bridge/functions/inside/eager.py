@@ -6,15 +6,11 @@ The function runs on detached tensors, under autograd of its own if it is record
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bridge.annotation import Any
-from bridge.functions.call import Results
+from bridge.functions.call import Call, Results
 from bridge.functions.outcome import Outcome
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from bridge.functions.call import Call
 
 
 class _Node:

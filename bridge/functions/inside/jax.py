@@ -8,7 +8,7 @@ memory of an argument or of each other, are copied: all that goes out has memory
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -17,15 +17,9 @@ import jax.numpy
 import numpy
 
 from bridge.annotation import Any
-from bridge.functions.call import Results, Static
+from bridge.functions.call import Call, Results, Static
 from bridge.functions.outcome import Outcome, Spec
 from bridge.functions.structure import flatten
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from bridge.functions.call import Call
 
 _NUMBERS = (bool, int, float, complex)
 

@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy
 
 from bridge.annotation import Any
-from bridge.functions.call import Results
+from bridge.functions.call import Call, Results
 from bridge.functions.inside.zeros import outline_on_zeros
 from bridge.functions.outcome import Outcome, Spec
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from bridge.functions.call import Call
 
 
 class Inside:

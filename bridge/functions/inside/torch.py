@@ -3,22 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
 from bridge.annotation import Any
 from bridge.c10.type_meta import TypeMeta
-from bridge.functions.call import Results
+from bridge.functions.call import Call, Results
 from bridge.functions.inside.eager import EagerInside
 from bridge.functions.inside.zeros import outline_on_zeros
 from bridge.functions.outcome import Spec
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from bridge.functions.call import Call
 
 
 def arrive(x: Any, library: str, keep: bool = False) -> Any:

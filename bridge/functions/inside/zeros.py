@@ -7,11 +7,8 @@ import numpy
 
 from bridge.annotation import Any
 from bridge.c10.type_meta import TypeMeta
+from bridge.functions.call import Call, Results
 from bridge.functions.outcome import Spec
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.functions.call import Call, Results
 
 
 def spec_of(x: Any) -> Spec:

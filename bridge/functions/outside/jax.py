@@ -16,12 +16,9 @@ import numpy
 
 from bridge.annotation import Any
 from bridge.functions import crossing
+from bridge.functions.call import Call
 from bridge.functions.outcome import Spec
 from bridge.functions.traced import Forward, Operation, Pull
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.functions.call import Call
 
 DETACH = "jax.lax.stop_gradient(x), JAX's detach(), outside of jit and grad"
 # whether `call` is for calls without tracked tensors, too
