@@ -114,7 +114,7 @@ cdef int _describe(TensorImpl impl, bridge_tensor* out, object source) except -1
     cdef Storage storage = impl.storage
     cdef object memory
     if Py_TYPE(source) == torch_type() and storage.ctx is source \
-            and reads_contained(storage, source):
+            and reads_contained(storage, <PyObject*>source):
         # No Python ran since the import, so the tensor has this memory still.
         data, memory = storage.data, source
     else:

@@ -157,12 +157,13 @@ cdef class Wrapper(Handle):
         >>> x.to_torch().fill_(7.0).data_ptr() == x.data_ptr(), x.tolist()
         (True, [7.0, 7.0, 7.0])
         """
+        cdef PyObject* found
         if unlikely(is_observed()) and outermost():
             return _watched(self, "to_torch", "torch.Tensor", Wrapper.to_torch,
                             {"copy": copy, "writable": writable})
         if copy is None and writable is False:
-            tensor = imported_tensor(self.impl)
-            return export_torch(self.impl) if tensor is None else tensor
+            found = imported_tensor(self)
+            return export_torch(self.impl) if found == NULL else <object>found
         return export_torch(self.impl, tristate(copy), bool(writable))
 
     def numpy(self) -> np.ndarray[Any, Any]:
@@ -484,7 +485,7 @@ cdef object _device(object wrapper):
 
 
 cdef int inherit_metadata(object cls) except -1:
-    """Add to `cls`, a wrapper class, its own descriptors of the methods that return metadata."""
+    """Add to `cls`, a wrapper class, its own descriptors of the methods that are called most."""
     for attribute in (
         callable_attribute(
             cls, "dtype", "The TypeMeta of the elements; an undefined one, which is false, if not "
@@ -502,4 +503,5 @@ cdef int inherit_metadata(object cls) except -1:
             "itemsize()``.", _nbytes, _nbytes_attribute),
     ):
         add_to_class(cls, attribute.__name__, attribute)
-    return own_methods(cls, Wrapper, ("sizes", "strides", "numel", "storage"))
+    return own_methods(
+        cls, Wrapper, ("sizes", "strides", "numel", "storage", "to_torch", "numpy"))

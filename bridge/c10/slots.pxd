@@ -165,7 +165,8 @@ cdef inline int add_to_class(object cls, str name, object value) except -1:
 
 
 # The same for methods of the base class: CPython's specialised call needs a descriptor of exactly
-# the object's class. Saves 18 % of `x.sizes()`.
+# the object's class. Saves 18 % of `x.sizes()`, 11 % of `x.to_torch()` of an import and 8 % of
+# `x.numpy()`.
 
 cdef inline int own_methods(object cls, object base, tuple names) except -1:
     """Give `cls` descriptors of its own of the methods `names` of its base class."""

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, has_origin, impl_flags, origin_of
+from cpython.object cimport PyObject
+
+from bridge.c10.handle cimport Handle
+from bridge.c10.python_api cimport FREE_THREADED
+from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.exchange.torch_layout cimport reads_unchanged
 
-cdef inline object imported_tensor(TensorImpl impl):
-    """Return the torch.Tensor that was imported, if a look finds it unchanged; None: torch must be
-    asked, by `export_torch`, or it is not the one that goes out.
+cdef inline PyObject* imported_tensor(Handle handle) noexcept:
+    """Return the torch.Tensor that was imported, borrowed, if a look finds it unchanged; NULL:
+    torch must be asked, by `export_torch`, or it is not the one that goes out.
     """
-    if has_origin(impl):
-        origin = origin_of(impl)
-        # (read last, since `_remember` writes it first)
-        if not impl_flags(impl) & OWN_ORIGIN and reads_unchanged(impl, origin):
-            return origin
-    return None
+    # Without the GIL, where other threads may change both, no look finds anything.
+    if FREE_THREADED or handle.impl.flags & OWN_ORIGIN \
+            or not reads_unchanged(handle.impl, <PyObject*>handle.impl.origin):
+        return NULL
+    return <PyObject*>handle.impl.origin
 
 cpdef object export_torch(TensorImpl impl, object copy=*, bint writable=*)
 cdef object export_torch_once(TensorImpl impl, object copy, bint writable)

@@ -8,6 +8,7 @@ Storage (see `torch_views`).
 """
 
 cimport cython
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
 from bridge.c10.dims cimport Dims, new_dims
@@ -51,18 +52,18 @@ cpdef object export_torch(
     `copy` is False (BufferError); `writable` shares read-only memory all the same.
     """
     if copy is not True and has_origin(impl):
-        tensor = imported_tensor(impl)
-        if tensor is not None:
-            return tensor
         origin = origin_of(impl)
-        if impl_flags(impl) & OWN_ORIGIN:       # (read last, as in `imported_tensor`)
+        if impl_flags(impl) & OWN_ORIGIN:       # (read last, since `_remember` writes it first)
             if origin is not None and not storage_flags(impl) & READONLY \
                     and is_same_tensor(impl, origin):
                 storage_of(impl).check()
                 return outgoing_alias(impl, origin)
-        elif is_tensor(origin) and is_same_by_torch(impl, origin):
-            storage_of(impl).check()    # its storage may have been resized
-            return origin
+        elif is_tensor(origin):
+            if reads_unchanged(impl, <PyObject*>origin):
+                return origin
+            if is_same_by_torch(impl, origin):
+                storage_of(impl).check()    # its storage may have been resized
+                return origin
     return _new_tensor(impl, copy, writable, False)
 
 

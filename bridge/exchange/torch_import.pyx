@@ -101,7 +101,7 @@ cdef TensorImpl import_torch(object tensor, object copy):
             return import_any_torch(tensor, copy)   # says why
     elif torch_c.dlpack.dltensor_from_py_object_no_sync(t, &now) != 0:
         _refuse(tensor, take_pending())
-    plain = reads_plain(tensor)
+    plain = reads_plain(t)
     if not plain and _is_true(torch_c.is_neg(t, NULL)):
         return import_any_torch(tensor, copy)
     if now.dtype.code != DL_INT and now.dtype.code != DL_UINT \

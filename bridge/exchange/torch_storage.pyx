@@ -15,6 +15,7 @@ is checked before every access from then on, too.
 """
 
 cimport cython
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcmp
 
@@ -111,7 +112,7 @@ cdef int _require_in_place(Storage storage, object owner) except -1:
             f"The torch tensor that this memory came from had elements of {dtype} at import and "
             f"has {str(owner.dtype).removeprefix('torch.')} now. Import it again.", "Storage",
             condition="tensor.dtype as at import")
-    if not reads_contained(storage, owner):
+    if not reads_contained(storage, <PyObject*>owner):
         _verify(storage, owner, untyped_storage(owner))
     return 0
 

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from cpython.object cimport PyObject
+
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.exchange.torch_layout cimport reads_unchanged
 
@@ -7,7 +9,7 @@ cdef inline bint is_same_tensor(TensorImpl impl, object tensor) except -1:
 
     Its owner may have resized it, or given it other memory, another type or a lazy bit.
     """
-    return reads_unchanged(impl, tensor) or is_same_by_torch(impl, tensor)
+    return reads_unchanged(impl, <PyObject*>tensor) or is_same_by_torch(impl, tensor)
 
 cdef bint is_same_by_torch(TensorImpl impl, object tensor) except -1
 cdef object torch_view(TensorImpl impl, bint inside)

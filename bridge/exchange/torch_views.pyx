@@ -179,7 +179,7 @@ cdef object _expected_view(TensorImpl impl, object base, object dtype, uintptr_t
     """Do as `_view` for the base of its Storage, which is taken to be as the Storage has it."""
     cdef Storage storage = impl.storage
     cdef int64_t offset = <int64_t>(address - <uintptr_t>begin_of(storage))
-    cdef int64_t begin = reads_offset(base, impl.c_dtype)
+    cdef int64_t begin = reads_offset(<PyObject*>base, impl.c_dtype)
     if begin < 0:
         return _view(impl, base, dtype, address)
     if offset % impl.c_dtype.itemsize:

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+from cpython.object cimport PyObject
+
 cimport bridge.c10.python_api   # BRIDGE_LOAD
+
+from bridge.c10.reports cimport is_observed, unlikely
 from bridge.caffe2.tensor.tensor cimport Tensor
+from bridge.exchange.torch_export cimport imported_tensor
 
 # The contents of a blob: a tensor, or else an object, or nothing.
 cdef class BlobCore:
@@ -32,4 +37,19 @@ cdef extern from *:
     # The same; None if arrays are not to be copied into it.
     Tensor own_tensor_of "BRIDGE_OWN_TENSOR"(BlobCore blob)
 
+cdef inline object torch_of_blob(BlobCore blob, object name, str caller):
+    """Return the tensor of a blob as a torch.Tensor, shared: the one that was fed, or another.
+
+    `name` (None: of no name) and `caller` are for its errors.
+    """
+    cdef Tensor tensor
+    cdef PyObject* found
+    if not unlikely(is_observed()):
+        tensor = tensor_of(blob)
+        found = NULL if tensor is None else imported_tensor(tensor)
+        if found != NULL:
+            return <object>found
+    return export_blob(blob, name, caller)
+
+cdef object export_blob(BlobCore blob, object name, str caller)
 cdef int hold_tensor(BlobCore blob, Tensor tensor, bint own) except -1

@@ -5,7 +5,7 @@
 cimport cython
 
 from bridge.c10.python_api cimport lock_object, unlock_object
-from bridge.c10.reports cimport is_observed, unlikely
+from bridge.c10.reports cimport is_observed
 from bridge.c10.type_meta cimport string_type
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.exchange.torch_export cimport export_torch
@@ -45,14 +45,7 @@ cdef class BlobCore:
 
         Raises EnforceNotMet: the blob does not hold a tensor, or torch does not support it.
         """
-        cdef Tensor tensor = tensor_of(self)
-        if tensor is not None and not unlikely(is_observed()):
-            try:
-                return export_torch(tensor.impl)
-            except Exception:
-                # the slower way fails likewise, with an error that describes the value
-                return self._to_torch(None, "Blob.to_torch")
-        return self._to_torch(None, "Blob.to_torch")
+        return torch_of_blob(self, None, "Blob.to_torch")
 
     def _set_tensor(self, Tensor tensor not None, bint own) -> None:
         """Make the blob hold `tensor`; `own` as the field `_own`."""
@@ -108,6 +101,17 @@ cdef class BlobCore:
         state = "" if contents.storage_initialized() else ", not allocated"
         sizes = list(contents.sizes())
         return f"a tensor of {kind}, sizes {sizes}, on {contents.GetDevice()}{state}"
+
+
+cdef object export_blob(BlobCore blob, object name, str caller):
+    """Do as `torch_of_blob`, for what is not an imported torch.Tensor."""
+    cdef Tensor tensor = tensor_of(blob)
+    if tensor is not None and not is_observed():
+        try:
+            return export_torch(tensor.impl)
+        except Exception:       # the slower way fails likewise; its error describes the value
+            pass
+    return blob._to_torch(name, caller)
 
 
 cdef int hold_tensor(BlobCore blob, Tensor tensor, bint own) except -1:
