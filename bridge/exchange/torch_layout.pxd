@@ -30,7 +30,7 @@ cdef struct Places:
 cdef Places places
 
 
-# Objects are passed as pointers: Cython counts a reference to each field that it passes as an object.
+# Objects are passed as pointers: Cython counts a reference to a field that it passes as an object.
 
 cdef inline int64_t word_at(const char* place) noexcept:
     return (<const int64_t*>place)[0]
@@ -59,7 +59,7 @@ cdef inline int64_t reads_offset(PyObject* tensor, TypeMeta dtype) noexcept:
 
 
 cdef inline int64_t _lead(const char* torch_storage, const char* begin, int64_t nbytes) noexcept:
-    """Return the bytes before `begin` in a torch storage; below 0: it lacks some of the `nbytes`."""
+    """Return the bytes before `begin` in a torch storage; below 0: it lacks some of `nbytes`."""
     cdef int64_t lead
     if torch_storage == NULL:
         return -1
