@@ -235,7 +235,7 @@ def blobs() -> Any:
         held: Any = workspace.Workspace.current.blobs[name]
         value = held.fetch() if held.is_tensor() or held.IsType(bytes) else repr(held)
         found.append((name, value.tolist() if hasattr(value, "tolist") else value))
-    immediate = workspace.IsImmediate(), workspace.root_folder()
+    immediate = workspace.IsImmediate(), workspace._immediate_root_folder
     return workspace.CurrentWorkspace(), workspace.Workspaces(), found, workspace.Nets(), immediate
 
 

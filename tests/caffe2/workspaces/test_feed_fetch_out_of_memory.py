@@ -108,7 +108,7 @@ CALLS: dict[str, Callable[[], object]] = {
         workspace.Workspaces(),
         workspace.RootFolder(),
         workspace.IsImmediate(),
-        workspace.root_folder(),
+        workspace._immediate_root_folder,
         workspace.GetStats(),
         workspace.RegisteredOperators(),
     ),
