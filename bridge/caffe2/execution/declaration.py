@@ -15,6 +15,7 @@ argument of the operator:
 | | Where elements decide about sizes ("values"), it has those of an earlier run |
 | `OutputCount` | the number of outputs that are wanted |
 | `InPlace` | the outputs that are in place, {output: input} |
+| `OperatorType` | the operator's type, for a function that is declared as several |
 | `RandomGenerator` | a torch.Generator, or None for torch's own |
 | `TargetDevice` | the torch.device that the operator runs on |
 
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     # The types that an input may have: one of these, any (None), or as another input (str).
     InputTypes = Sequence[TypeMeta] | str | None
 
-_FILLED = ("Out", "OutputCount", "InPlace", "RandomGenerator", "TargetDevice")
+_FILLED = ("Out", "OutputCount", "InPlace", "OperatorType", "RandomGenerator", "TargetDevice")
 _SINGLE = {"int": int, "float": float, "bool": bool, "str": str, "bytes": bytes}
 _REPEATED = {f"list[{name}]": kind for name, kind in _SINGLE.items()}
 _LIKE: dict[type, Any] = {int: 0, float: 0.0, bool: False, str: "", bytes: b""}
@@ -394,6 +395,8 @@ class Declaration:
             values[self.filled["OutputCount"]] = len(definition.outputs)
         if "InPlace" in self.filled:
             values[self.filled["InPlace"]] = in_place
+        if "OperatorType" in self.filled:
+            values[self.filled["OperatorType"]] = self.name
         has_seed = definition.random_seed is not None
         outputs = len(definition.outputs)
         return Bound(self, values, types[:count], in_place, on_host, self.across, outputs, has_seed)

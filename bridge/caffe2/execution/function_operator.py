@@ -20,6 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Out = Any
 OutputCount = int
 InPlace = dict[int, int]
+OperatorType = str
 RandomGenerator = Any
 TargetDevice = Any
 
@@ -191,9 +192,6 @@ class FunctionOperator(FunctionCore, Operator):
         arguments = dict(self._definition.checked.arguments)
         if "TargetDevice" in declaration.filled:
             arguments[declaration.filled["TargetDevice"]] = self._torch_device()
-        if "Blank" in declaration.filled:
-            arguments[declaration.filled["Blank"]] = -1
-            items.append(b"")
         function = self._definition.checked.function
         results = self._checked_results(function(*operands, **arguments))
         for o, result in enumerate(results):

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
 from bridge.caffe2.operators.base.channels import channels_first
 from bridge.caffe2.operators.base.checks import has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
@@ -203,13 +203,12 @@ def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> T
 
 
 @operator("RoIAlignGradient", effects=("values",))
-def roi_align_gradient(x: Tensor, rois: Tensor, dy: Tensor, *, rules: RoIRules) -> Tensor:
+@operator("RoIAlignRotatedGradient", effects=("values",))
+def roi_align_gradient(
+    x: Tensor, rois: Tensor, dy: Tensor, *, rules: RoIRules, kind: OperatorType
+) -> Tensor:
     """(X, R, dY) -> dX: each bin's gradient, added to the pixels it is the mean of."""
-    return _spread(x, rois, dy, rules, 4)
-
-
-def _spread(x: Tensor, rois: Tensor, dy: Tensor, rules: RoIRules, sides: int) -> Tensor:
-    """Return the gradient of images from that of bins."""
+    sides = 4 if kind == "RoIAlignGradient" else 5
     require(rules.order == "NCHW", "order is NCHW", rules.order)
     require(x.dim() == 4 and dy.dim() == 4, "X and dY have 4 dimensions", x, dy)
     n, channels, height, width = x.shape
@@ -228,9 +227,3 @@ def roi_align_rotated(x: Tensor, rois: Tensor, *, rules: RoIRules) -> Tensor:
     Follows RoIAlignRotatedOp, caffe2/operators/roi_align_rotated_op.cc, PyTorch 1.8.1.
     """
     return _aligned(x, rois, rules, 5)
-
-
-@operator("RoIAlignRotatedGradient", effects=("values",))
-def roi_align_rotated_gradient(x: Tensor, rois: Tensor, dy: Tensor, *, rules: RoIRules) -> Tensor:
-    """(X, R, dY) -> dX, as RoIAlignGradient."""
-    return _spread(x, rois, dy, rules, 5)

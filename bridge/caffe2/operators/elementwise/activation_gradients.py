@@ -8,6 +8,9 @@ calls are recorded they are made once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -18,18 +21,19 @@ from bridge.caffe2.operators.elementwise import small_kernels
 from bridge.caffe2.operators.elementwise.activations import SELU_ALPHA, SELU_SCALE
 
 
+def _by_kernel(
+    kernel: Callable[..., Any], y: Tensor, dy: Tensor, out: Out, *settings: float
+) -> Tensor:
+    made = torch.empty_like(y) if out is None else out
+    return run_kernel(kernel, made, y, dy, *settings, y.numel())
+
+
 @operator("ReluGradient", inplace="1>0")
 def relu_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy where y > 0, else 0."""
     dy = shaped_like(dy, y)
     if takes_kernels(y, dy):
-        return run_kernel(
-            small_kernels.relu_gradient,
-            torch.empty_like(y) if out is None else out,
-            y,
-            dy,
-            y.numel(),
-        )
+        return _by_kernel(small_kernels.relu_gradient, y, dy, out)
     zero = dy.new_zeros(())
     return torch.where(y > zero, dy, zero, out=out)
 
@@ -47,8 +51,7 @@ def leaky_relu_gradient(y: Tensor, dy: Tensor, *, alpha: float = 0.01, out: Out 
     """dx = dy where y >= 0, else alpha * dy."""
     dy = shaped_like(dy, y)
     if takes_kernels(y, dy):
-        made = torch.empty_like(y) if out is None else out
-        return run_kernel(small_kernels.leaky_relu_gradient, made, y, dy, alpha, y.numel())
+        return _by_kernel(small_kernels.leaky_relu_gradient, y, dy, out, alpha)
     return torch.where(y < y.new_zeros(()), dy * alpha, dy, out=out)
 
 
@@ -81,13 +84,7 @@ def sigmoid_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * y * (1 - y)."""
     dy = shaped_like(dy, y)
     if takes_kernels(y, dy):
-        return run_kernel(
-            small_kernels.sigmoid_gradient,
-            torch.empty_like(y) if out is None else out,
-            y,
-            dy,
-            y.numel(),
-        )
+        return _by_kernel(small_kernels.sigmoid_gradient, y, dy, out)
     return torch.mul(dy, y * (y.new_ones(()) - y), out=out)
 
 
@@ -103,13 +100,7 @@ def tanh_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * (1 - y^2)."""
     dy = shaped_like(dy, y)
     if takes_kernels(y, dy):
-        return run_kernel(
-            small_kernels.tanh_gradient,
-            torch.empty_like(y) if out is None else out,
-            y,
-            dy,
-            y.numel(),
-        )
+        return _by_kernel(small_kernels.tanh_gradient, y, dy, out)
     return torch.mul(dy, y.new_ones(()) - y * y, out=out)
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceTypeError
-from bridge.caffe2.execution.function_operator import InPlace, Out, operator
+from bridge.caffe2.execution.function_operator import InPlace, OperatorType, Out, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
@@ -48,13 +48,8 @@ def _passed_on(maker: GradientMaker) -> None:
 
 
 @operator("Sum", inplace="0>0", types=NUMBERS, inputs="1-*", gradient=_passed_on)
-def sum_(*xs: Tensor, out: Out = None) -> Tensor:
-    """The sum of the inputs."""
-    return _total(xs, out)
-
-
 @operator("SumInt", inplace="0>0", types=NUMBERS, inputs="1-*")
-def sum_int(*xs: Tensor, out: Out = None) -> Tensor:
+def sum_(*xs: Tensor, out: Out = None) -> Tensor:
     """The sum of the inputs."""
     return _total(xs, out)
 
@@ -65,11 +60,14 @@ def mean(*xs: Tensor, out: Out = None) -> Tensor:
     return torch.mul(_total(xs, out), 1 / len(xs), out=out)
 
 
-def _extreme(xs: tuple[Tensor, ...], greatest: bool, out: Out) -> Tensor:
-    """Return the elementwise extreme; with NaN the earlier one.
+@operator("Max", inplace="0>0", inputs="1-*", gradient="MaxGradient o0 g0 i*! > *")
+@operator("Min", inplace="0>0", inputs="1-*", gradient="MinGradient o0 g0 i*! > *")
+def extreme(*xs: Tensor, kind: OperatorType, out: Out = None) -> Tensor:
+    """The elementwise maximum or minimum of the inputs; with NaN the earlier one.
 
     Its gradient is that of Caffe2: all of several equal elements have the gradient of the result.
     """
+    greatest = kind == "Max"
     _enforce_alike(xs)
     if len(xs) == 1:
         return _copied(xs[0], out)
@@ -85,18 +83,6 @@ def _extreme(xs: tuple[Tensor, ...], greatest: bool, out: Out) -> Tensor:
         for x in xs:
             y = y + torch.where(x == y, gradient_alone(x), x.new_zeros(()))
     return y
-
-
-@operator("Max", inplace="0>0", inputs="1-*", gradient="MaxGradient o0 g0 i*! > *")
-def max_(*xs: Tensor, out: Out = None) -> Tensor:
-    """The elementwise maximum of the inputs; with NaN the earlier one."""
-    return _extreme(xs, True, out)
-
-
-@operator("Min", inplace="0>0", inputs="1-*", gradient="MinGradient o0 g0 i*! > *")
-def min_(*xs: Tensor, out: Out = None) -> Tensor:
-    """The elementwise minimum of the inputs; with NaN the earlier one."""
-    return _extreme(xs, False, out)
 
 
 def _weighted_sum_gradient(maker: GradientMaker) -> None:

@@ -10,7 +10,12 @@ from bridge.caffe2.execution.function_operator import OutputCount, operator
 from bridge.caffe2.operators.base.checks import FLOATS, require, shaped_like
 
 
-def _chosen(y: Tensor, dy: Tensor, xs: tuple[Tensor, ...], outputs: int) -> tuple[Tensor, ...]:
+@operator("MaxGradient", inputs="3-*")
+@operator("MinGradient", inputs="3-*")
+def extreme_gradient(
+    y: Tensor, dy: Tensor, *xs: Tensor, outputs: OutputCount = 1
+) -> tuple[Tensor, ...]:
+    """(Y, dY, X0, X1, ...) -> dX0, dX1, ...: dY where X equals Y, else 0."""
     require(outputs == len(xs), "there is one output per X", outputs)
     zero = dy.new_zeros(())
     found = []
@@ -18,22 +23,6 @@ def _chosen(y: Tensor, dy: Tensor, xs: tuple[Tensor, ...], outputs: int) -> tupl
         largest, slope = shaped_like(y, x), shaped_like(dy, x)
         found.append(torch.where(x == largest, slope, zero))
     return tuple(found)
-
-
-@operator("MaxGradient", inputs="3-*")
-def max_gradient(
-    y: Tensor, dy: Tensor, *xs: Tensor, outputs: OutputCount = 1
-) -> tuple[Tensor, ...]:
-    """(Y, dY, X0, X1, ...) -> dX0, dX1, ...: dY where X equals Y, else 0."""
-    return _chosen(y, dy, xs, outputs)
-
-
-@operator("MinGradient", inputs="3-*")
-def min_gradient(
-    y: Tensor, dy: Tensor, *xs: Tensor, outputs: OutputCount = 1
-) -> tuple[Tensor, ...]:
-    """(Y, dY, X0, X1, ...) -> dX0, dX1, ...: dY where X equals Y, else 0."""
-    return _chosen(y, dy, xs, outputs)
 
 
 @operator("MeanGradient", inplace="0>0", types=FLOATS)

@@ -6,15 +6,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import InPlace, Out, operator
+from bridge.caffe2.execution.function_operator import InPlace, OperatorType, Out, operator
 from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.channels import along_channels, channel_sums
 from bridge.caffe2.operators.base.checks import axis_from_front, image_order, require
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 
-def _shuffled(x: Tensor, order: str, group: int, backwards: bool, out: Out) -> Tensor:
-    """Return X with its channels transposed as a matrix of `group` rows, or columns backwards.
+@operator("ChannelShuffle", gradient="ChannelShuffleGradient g0 > 0")
+@operator("ChannelShuffleGradient")
+def channel_shuffle(
+    x: Tensor, *, group: int = 1, order: str = "NCHW", kind: OperatorType, out: Out = None
+) -> Tensor:
+    """X with its channels transposed as a matrix of `group` rows; for the gradient, of columns.
 
     Raises EnforceNotMet: the number of channels is not divisible by `group`.
     Follows ChannelShuffleOp, caffe2/operators/channel_shuffle_op.cc, PyTorch 1.8.1.
@@ -23,27 +27,15 @@ def _shuffled(x: Tensor, order: str, group: int, backwards: bool, out: Out) -> T
     require(x.dim() >= 2, "X has a channel dimension", x)
     channels = x.shape[channel]
     require(channels % group == 0, "the number of channels is divisible by group", x)
-    split = (channels // group, group) if backwards else (group, channels // group)
+    split = (group, channels // group)
+    if kind == "ChannelShuffleGradient":
+        split = split[::-1]
     parts = x.view(*x.shape[:channel], *split, *x.shape[channel + 1 :])
     turned = parts.transpose(channel, channel + 1)
     if out is None:
         return turned.reshape(x.shape)
     out.view(turned.shape).copy_(turned)
     return out
-
-
-@operator("ChannelShuffle", gradient="ChannelShuffleGradient g0 > 0")
-def channel_shuffle(x: Tensor, *, group: int = 1, order: str = "NCHW", out: Out = None) -> Tensor:
-    """X with its channels transposed as a matrix of `group` rows."""
-    return _shuffled(x, order, group, False, out)
-
-
-@operator("ChannelShuffleGradient")
-def channel_shuffle_gradient(
-    dy: Tensor, *, group: int = 1, order: str = "NCHW", out: Out = None
-) -> Tensor:
-    """dY with its channels transposed as a matrix of `group` columns."""
-    return _shuffled(dy, order, group, True, out)
 
 
 @operator(

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
+from bridge.caffe2.execution.function_operator import OperatorType, Out, OutputCount, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import axis_from_front, broadcast_sizes, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
@@ -39,9 +39,26 @@ def _matrices(
     return matrix, weights
 
 
-def _connected(
-    x: Tensor, w: Tensor, b: Tensor, axis: int, axis_w: int, transposed: bool, out: Out
+@operator("FC", gradient="FCGradient i0 i1 g0 > 1 2 0")
+@operator("FCTransposed", gradient="FCTransposedGradient i0 i1 g0 > 1 2 0")
+def fc(
+    x: Tensor,
+    w: Tensor,
+    b: Tensor,
+    *,
+    axis: int = 1,
+    axis_w: int = 1,
+    kind: OperatorType,
+    out: Out = None,
 ) -> Tensor:
+    """Y = X W^T + b. X: (M..., K...), W: (N..., K...), b: (N) -> Y: (M..., N).
+
+    M are X's dimensions before `axis`, N those of W before `axis_w`. FCTransposed: Y = X W + b, W:
+    (K..., N...).
+    Raises EnforceNotMet: X and W disagree on K, or W and b on N.
+    Follows FullyConnectedOp, caffe2/operators/fully_connected_op.h, PyTorch 1.8.1.
+    """
+    transposed = kind == "FCTransposed"
     matrix, weights = _matrices(x, w, axis, axis_w, transposed)
     require(b.dim() == 1, "the bias has one dimension", b)
     require(weights.shape[1] == b.shape[0], "there is one bias per output", x, w, b)
@@ -56,38 +73,24 @@ def _connected(
     return torch.addmm(b, matrix, weights).view(*outer, b.shape[0])
 
 
-@operator("FC", gradient="FCGradient i0 i1 g0 > 1 2 0")
-def fc(
-    x: Tensor, w: Tensor, b: Tensor, *, axis: int = 1, axis_w: int = 1, out: Out = None
-) -> Tensor:
-    """Y = X W^T + b. X: (M..., K...), W: (N..., K...), b: (N) -> Y: (M..., N).
-
-    M are X's dimensions before `axis`, N those of W before `axis_w`.
-    Raises EnforceNotMet: X and W disagree on K, or W and b on N.
-    Follows FullyConnectedOp, caffe2/operators/fully_connected_op.h, PyTorch 1.8.1.
-    """
-    return _connected(x, w, b, axis, axis_w, False, out)
-
-
-@operator("FCTransposed", gradient="FCTransposedGradient i0 i1 g0 > 1 2 0")
-def fc_transposed(
-    x: Tensor, w: Tensor, b: Tensor, *, axis: int = 1, axis_w: int = 1, out: Out = None
-) -> Tensor:
-    """Y = X W + b. X: (M..., K...), W: (K..., N...), b: (N) -> Y: (M..., N); see FC."""
-    return _connected(x, w, b, axis, axis_w, True, out)
-
-
-def _connected_gradient(
+@operator("FCGradient", outputs="2-3")
+@operator("FCTransposedGradient", outputs="2-3")
+def fc_gradient(
     x: Tensor,
     w: Tensor,
     dy: Tensor,
-    axis: int,
-    axis_w: int,
-    transposed: bool,
-    outputs: int,
-    out: Out,
+    *,
+    axis: int = 1,
+    axis_w: int = 1,
+    kind: OperatorType,
+    outputs: OutputCount = 3,
+    out: Out = None,
 ) -> tuple[Tensor, ...]:
-    """Return dW, db and, if there are three outputs, dX."""
+    """(X, W, dY) -> dW, db, and dX if there is a third output.
+
+    Follows FullyConnectedGradientOp, caffe2/operators/fully_connected_op.h, PyTorch 1.8.1.
+    """
+    transposed = kind == "FCTransposedGradient"
     matrix, weights = _matrices(x, w, axis, axis_w, transposed)
     if not x.numel():  # then the gradient is not read
         return w.new_zeros(w.shape), w.new_zeros(weights.shape[1:]), x.new_empty(x.shape)
@@ -103,39 +106,6 @@ def _connected_gradient(
     if outputs < 3:
         return dw, rows.sum(0)
     return dw, rows.sum(0), torch.mm(rows, weights.t()).view(x.shape)
-
-
-@operator("FCGradient", outputs="2-3")
-def fc_gradient(
-    x: Tensor,
-    w: Tensor,
-    dy: Tensor,
-    *,
-    axis: int = 1,
-    axis_w: int = 1,
-    outputs: OutputCount = 3,
-    out: Out = None,
-) -> tuple[Tensor, ...]:
-    """(X, W, dY) -> dW, db, and dX if there is a third output.
-
-    Follows FullyConnectedGradientOp, caffe2/operators/fully_connected_op.h, PyTorch 1.8.1.
-    """
-    return _connected_gradient(x, w, dy, axis, axis_w, False, outputs, out)
-
-
-@operator("FCTransposedGradient", outputs="2-3")
-def fc_transposed_gradient(
-    x: Tensor,
-    w: Tensor,
-    dy: Tensor,
-    *,
-    axis: int = 1,
-    axis_w: int = 1,
-    outputs: OutputCount = 3,
-    out: Out = None,
-) -> tuple[Tensor, ...]:
-    """The gradients of FCTransposed; see FCGradient."""
-    return _connected_gradient(x, w, dy, axis, axis_w, True, outputs, out)
 
 
 def _product_gradient(maker: GradientMaker) -> None:

@@ -80,24 +80,17 @@ def _selected(x: Tensor, indices: Tensor) -> list[int]:
     return indices.reshape(-1).tolist()
 
 
-def _normalized(
-    param: Tensor, indices: Tensor, use_max_norm: bool, norm: float, out: Out
-) -> Tensor:
-    require(norm >= 0, "the norm is not negative", norm)
-    rows = _selected(param, indices)
-    x = _writable(out, param)
-    for place in rows:
-        row = x[place].float()
-        length = float(torch.linalg.vector_norm(row))
-        if not use_max_norm or length > norm:
-            x[place] = row * (norm / (1e-12 + length))
-    return x
-
-
 @operator(
     "SparseNormalize",
     inplace="0>0!",
     types={"indices": INTS, "grad": None},
+    gradient="undefined",
+    effects=("values",),
+)
+@operator(
+    "Float16SparseNormalize",
+    inplace="0>0!",
+    types={"param": c10.float16, "indices": INTS, "grad": None},
     gradient="undefined",
     effects=("values",),
 )
@@ -114,27 +107,15 @@ def sparse_normalize(
 
     Only longer rows, unless `use_max_norm` is not set.
     """
-    return _normalized(param, indices, use_max_norm, norm, out)
-
-
-@operator(
-    "Float16SparseNormalize",
-    inplace="0>0!",
-    types={"param": c10.float16, "indices": INTS, "grad": None},
-    gradient="undefined",
-    effects=("values",),
-)
-def float16_sparse_normalize(
-    param: Tensor,
-    indices: Tensor,
-    grad: Tensor | None = None,
-    *,
-    use_max_norm: bool = True,
-    norm: float = 1.0,
-    out: Out = None,
-) -> Tensor:
-    """SparseNormalize of float16."""
-    return _normalized(param, indices, use_max_norm, norm, out)
+    require(norm >= 0, "the norm is not negative", norm)
+    rows = _selected(param, indices)
+    x = _writable(out, param)
+    for place in rows:
+        row = x[place].float()
+        length = float(torch.linalg.vector_norm(row))
+        if not use_max_norm or length > norm:
+            x[place] = row * (norm / (1e-12 + length))
+    return x
 
 
 class _Regularizer:

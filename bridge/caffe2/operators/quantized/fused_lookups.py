@@ -11,11 +11,13 @@ caffe2/operators, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import OutputCount, operator
+from bridge.caffe2.execution.function_operator import OperatorType, OutputCount, operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, require
 from bridge.caffe2.operators.base.rows_and_segments import (
     check_lengths,
@@ -89,48 +91,30 @@ def _declare(bits: int) -> None:
     fused = {name: types for name, types in LOOK_UP.items() if name != "mapping"}
 
     @operator(f"SparseLengthsSumFused{bits}BitRowwise", types=fused, gradient="none")
-    def lengths_sum(table: Tensor, indices: Tensor, lengths: Tensor) -> Tensor:
-        """The sum of the rows at the indices of each segment; float32."""
-        return _reduced(bits, table, indices, lengths)
-
     @operator(f"SparseLengthsMeanFused{bits}BitRowwise", types=fused, gradient="none")
-    def lengths_mean(table: Tensor, indices: Tensor, lengths: Tensor) -> Tensor:
-        """The mean of the rows at the indices of each segment; float32."""
-        return _reduced(bits, table, indices, lengths, mean=True)
+    def dense(table: Tensor, indices: Tensor, lengths: Tensor, *, kind: OperatorType) -> Tensor:
+        """The sum or the mean of the rows at the indices of each segment; float32."""
+        return _reduced(bits, table, indices, lengths, mean="Mean" in kind)
 
     @operator(f"SparseLengthsWeightedSumFused{bits}BitRowwise", types=fused, gradient="none")
-    def lengths_weighted_sum(
-        table: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor
-    ) -> Tensor:
+    def weighted_sum(table: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor) -> Tensor:
         """The sum of the rows at the indices of each segment times their weights; float32."""
         return _reduced(bits, table, indices, lengths, weights)
 
-    @operator(
-        f"SparseLengthsSum{bits}BitRowwiseSparse",
-        types=LOOK_UP,
-        gradient="none",
-        effects=("values",),
-    )
-    def sparse_sum(table: Tensor, indices: Tensor, lengths: Tensor, mapping: Tensor) -> Tensor:
-        """The sum of those rows at the indices of each segment that the table has; float32."""
-        return _reduced(bits, table, indices, lengths, mapping=mapping)
+    mapped: dict[str, Any] = {"types": LOOK_UP, "gradient": "none", "effects": ("values",)}
 
-    @operator(
-        f"SparseLengthsMean{bits}BitRowwiseSparse",
-        types=LOOK_UP,
-        gradient="none",
-        effects=("values",),
-    )
-    def sparse_mean(table: Tensor, indices: Tensor, lengths: Tensor, mapping: Tensor) -> Tensor:
-        """The sum of the rows that the table has, over the number of indices; float32."""
-        return _reduced(bits, table, indices, lengths, mapping=mapping, mean=True)
+    @operator(f"SparseLengthsSum{bits}BitRowwiseSparse", **mapped)
+    @operator(f"SparseLengthsMean{bits}BitRowwiseSparse", **mapped)
+    def sparse(
+        table: Tensor, indices: Tensor, lengths: Tensor, mapping: Tensor, *, kind: OperatorType
+    ) -> Tensor:
+        """The sum of those rows at the indices of each segment that the table has; float32.
 
-    @operator(
-        f"SparseLengthsWeightedSum{bits}BitRowwiseSparse",
-        types=LOOK_UP,
-        gradient="none",
-        effects=("values",),
-    )
+        For Mean it is divided by the number of indices.
+        """
+        return _reduced(bits, table, indices, lengths, mapping=mapping, mean="Mean" in kind)
+
+    @operator(f"SparseLengthsWeightedSum{bits}BitRowwiseSparse", **mapped)
     def sparse_weighted_sum(
         table: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor, mapping: Tensor
     ) -> Tensor:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import OperatorType, operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, require
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, select_rows, sum_segments
 
@@ -48,32 +48,24 @@ def _reduced(
 
 
 @operator("SparseLengthsSum8BitsRowwise", types=LOOK_UP, gradient="none")
-def sparse_lengths_sum_8bits_rowwise(
-    data: Tensor, indices: Tensor, lengths: Tensor, scale_bias: Tensor
-) -> Tensor:
-    """The sum of the rows at the indices of each segment, byte * scale + bias; float32."""
-    return _reduced(data, indices, lengths, scale_bias)
-
-
 @operator("SparseLengthsMean8BitsRowwise", types=LOOK_UP, gradient="none")
-def sparse_lengths_mean_8bits_rowwise(
-    data: Tensor, indices: Tensor, lengths: Tensor, scale_bias: Tensor
+def sparse_lengths_8bits_rowwise(
+    data: Tensor, indices: Tensor, lengths: Tensor, scale_bias: Tensor, *, kind: OperatorType
 ) -> Tensor:
-    """The mean of the rows at the indices of each segment; float32."""
-    return _reduced(data, indices, lengths, scale_bias, mean=True)
+    """The sum or mean of the rows at the indices of each segment, byte * scale + bias; float32."""
+    return _reduced(data, indices, lengths, scale_bias, mean="Mean" in kind)
 
 
 @operator("SparseLengthsWeightedSum8BitsRowwise", types=LOOK_UP, gradient="none")
-def sparse_lengths_weighted_sum_8bits_rowwise(
-    data: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor, scale_bias: Tensor
-) -> Tensor:
-    """The sum of the rows at the indices of each segment times their weights; float32."""
-    return _reduced(data, indices, lengths, scale_bias, weights)
-
-
 @operator("SparseLengthsWeightedMean8BitsRowwise", types=LOOK_UP, gradient="none")
-def sparse_lengths_weighted_mean_8bits_rowwise(
-    data: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor, scale_bias: Tensor
+def sparse_lengths_weighted_8bits_rowwise(
+    data: Tensor,
+    weights: Tensor,
+    indices: Tensor,
+    lengths: Tensor,
+    scale_bias: Tensor,
+    *,
+    kind: OperatorType,
 ) -> Tensor:
-    """The weighted sum over the number of rows; float32."""
-    return _reduced(data, indices, lengths, scale_bias, weights, mean=True)
+    """The sum of the rows times their weights, for Mean over the number of rows; float32."""
+    return _reduced(data, indices, lengths, scale_bias, weights, "Mean" in kind)

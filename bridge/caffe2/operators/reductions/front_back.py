@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
 from bridge.caffe2.operators.base.gradients import extreme_over
@@ -57,20 +57,44 @@ def _total(x: Tensor, lengths: Tensor | None, n: int, front: bool, out: Out) -> 
     return out
 
 
-def _mean(x: Tensor, lengths: Tensor | None, n: int, front: bool, out: Out) -> Tensor:
-    """Return the means; of integers, rounded towards zero."""
+@operator("ReduceFrontSum", types=_TYPES, gradient="ReduceFrontSumGradient g0 i0 i1? > 0")
+@operator("ReduceBackSum", types=_TYPES, gradient="ReduceBackSumGradient g0 i0 i1? > 0")
+def reduce_sum(
+    x: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    num_reduce_dim: int = 1,
+    kind: OperatorType,
+    out: Out = None,
+) -> Tensor:
+    """Sums over the first or the last dimensions."""
+    return _total(x, lengths, num_reduce_dim, kind == "ReduceFrontSum", out)
+
+
+@operator("ReduceFrontMean", types=_TYPES, gradient="ReduceFrontMeanGradient g0 i0 i1? > 0")
+@operator("ReduceBackMean", types=_TYPES, gradient="ReduceBackMeanGradient g0 i0 i1? > 0")
+def reduce_mean(
+    x: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    num_reduce_dim: int = 1,
+    kind: OperatorType,
+    out: Out = None,
+) -> Tensor:
+    """Means over the first or the last dimensions; of integers, rounded towards zero."""
+    n, front = num_reduce_dim, kind == "ReduceFrontMean"
+    dim = 0 if front else 1
     matrix, kept = _as_matrix(x, n, front)
     if not x.numel():
         return x.new_zeros(kept)
-    count = matrix.shape[0 if front else 1]
     if lengths is None and x.is_floating_point():
         if out is None:
-            return torch.mean(matrix, 0 if front else 1).view(kept)
-        torch.mean(matrix, 0 if front else 1, out=out.view(-1))
+            return torch.mean(matrix, dim).view(kept)
+        torch.mean(matrix, dim, out=out.view(-1))
         return out
     total = _total(x, lengths, n, front, None)
     if lengths is None:
-        return torch.div(total, count, rounding_mode="trunc", out=out)
+        return torch.div(total, matrix.shape[dim], rounding_mode="trunc", out=out)
     if x.is_floating_point():
         return torch.div(total, lengths.view(kept), out=out)
     if has_values(lengths):
@@ -78,62 +102,25 @@ def _mean(x: Tensor, lengths: Tensor | None, n: int, front: bool, out: Out) -> T
     return torch.div(total, lengths.view(kept), rounding_mode="trunc").to(x.dtype)
 
 
-def _maximum(x: Tensor, lengths: Tensor | None, n: int, front: bool, out: Out) -> Tensor:
-    matrix, kept = _as_matrix(x, n, front)
+@operator("ReduceFrontMax", types=_FLOAT_TYPES, gradient="ReduceFrontMaxGradient g0 i0 o0 i1? > 0")
+@operator("ReduceBackMax", types=_FLOAT_TYPES, gradient="ReduceBackMaxGradient g0 i0 o0 i1? > 0")
+def reduce_max(
+    x: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    num_reduce_dim: int = 1,
+    kind: OperatorType,
+    out: Out = None,
+) -> Tensor:
+    """The maxima over the first or the last dimensions."""
+    front = kind == "ReduceFrontMax"
+    matrix, kept = _as_matrix(x, num_reduce_dim, front)
     if not x.numel():
         return x.new_zeros(kept)
     if lengths is not None:
-        matrix = _counting(matrix, lengths, n, front, float("-inf"))
+        matrix = _counting(matrix, lengths, num_reduce_dim, front, float("-inf"))
     dims = (0 if front else 1,)
     if out is None:
         return extreme_over(matrix, dims, False).view(kept)
     extreme_over(matrix, dims, False, out=out.view(-1))
     return out
-
-
-@operator("ReduceFrontSum", types=_TYPES, gradient="ReduceFrontSumGradient g0 i0 i1? > 0")
-def reduce_front_sum(
-    x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
-) -> Tensor:
-    """Sums over the first dimensions."""
-    return _total(x, lengths, num_reduce_dim, True, out)
-
-
-@operator("ReduceBackSum", types=_TYPES, gradient="ReduceBackSumGradient g0 i0 i1? > 0")
-def reduce_back_sum(
-    x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
-) -> Tensor:
-    """Sums over the last dimensions."""
-    return _total(x, lengths, num_reduce_dim, False, out)
-
-
-@operator("ReduceFrontMean", types=_TYPES, gradient="ReduceFrontMeanGradient g0 i0 i1? > 0")
-def reduce_front_mean(
-    x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
-) -> Tensor:
-    """Means over the first dimensions; of integers, rounded towards zero."""
-    return _mean(x, lengths, num_reduce_dim, True, out)
-
-
-@operator("ReduceBackMean", types=_TYPES, gradient="ReduceBackMeanGradient g0 i0 i1? > 0")
-def reduce_back_mean(
-    x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
-) -> Tensor:
-    """Means over the last dimensions; of integers, rounded towards zero."""
-    return _mean(x, lengths, num_reduce_dim, False, out)
-
-
-@operator("ReduceFrontMax", types=_FLOAT_TYPES, gradient="ReduceFrontMaxGradient g0 i0 o0 i1? > 0")
-def reduce_front_max(
-    x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
-) -> Tensor:
-    """The maxima over the first dimensions."""
-    return _maximum(x, lengths, num_reduce_dim, True, out)
-
-
-@operator("ReduceBackMax", types=_FLOAT_TYPES, gradient="ReduceBackMaxGradient g0 i0 o0 i1? > 0")
-def reduce_back_max(
-    x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
-) -> Tensor:
-    """The maxima over the last dimensions."""
-    return _maximum(x, lengths, num_reduce_dim, False, out)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
 from bridge.caffe2.operators.movement import row_kernels
@@ -55,15 +55,6 @@ def _back(dy: Tensor, x: Tensor, lengths: Tensor | None, n: int, front: bool, me
     return spread.to(dy.dtype).clone(memory_format=torch.contiguous_format)
 
 
-def _back_of_maximum(
-    dy: Tensor, x: Tensor, y: Tensor, lengths: Tensor | None, n: int, front: bool
-) -> Tensor:
-    """Return dX: dY where X equals Y, else 0."""
-    spread = _spread(dy, x.shape, lengths, n, front, False)
-    chosen = x.reshape(spread.shape) == y.reshape(-1).unsqueeze(0 if front else 1)
-    return (spread * chosen).reshape(x.shape)
-
-
 @operator("ReduceFrontSumGradient", types=_TYPES)
 def reduce_front_sum_gradient(
     dy: Tensor,
@@ -92,32 +83,32 @@ def reduce_back_sum_gradient(
 
 
 @operator("ReduceFrontMeanGradient", types=_TYPES)
-def reduce_front_mean_gradient(
-    dy: Tensor, x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1
-) -> Tensor:
-    """(dY, X or its sizes, optionally lengths) -> dX of means over the first dimensions."""
-    return _back(dy, x, lengths, num_reduce_dim, True, True)
-
-
 @operator("ReduceBackMeanGradient", types=_TYPES)
-def reduce_back_mean_gradient(
-    dy: Tensor, x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1
+def reduce_mean_gradient(
+    dy: Tensor,
+    x: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    num_reduce_dim: int = 1,
+    kind: OperatorType,
 ) -> Tensor:
-    """(dY, X or its sizes, optionally lengths) -> dX of means over the last dimensions."""
-    return _back(dy, x, lengths, num_reduce_dim, False, True)
+    """(dY, X or its sizes, optionally lengths) -> dX of means."""
+    return _back(dy, x, lengths, num_reduce_dim, kind == "ReduceFrontMeanGradient", True)
 
 
 @operator("ReduceFrontMaxGradient", types=_MAX_TYPES)
-def reduce_front_max_gradient(
-    dy: Tensor, x: Tensor, y: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1
-) -> Tensor:
-    """(dY, X, Y, optionally lengths) -> dX of the maxima over the first dimensions."""
-    return _back_of_maximum(dy, x, y, lengths, num_reduce_dim, True)
-
-
 @operator("ReduceBackMaxGradient", types=_MAX_TYPES)
-def reduce_back_max_gradient(
-    dy: Tensor, x: Tensor, y: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1
+def reduce_max_gradient(
+    dy: Tensor,
+    x: Tensor,
+    y: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    num_reduce_dim: int = 1,
+    kind: OperatorType,
 ) -> Tensor:
-    """(dY, X, Y, optionally lengths) -> dX of the maxima over the last dimensions."""
-    return _back_of_maximum(dy, x, y, lengths, num_reduce_dim, False)
+    """(dY, X, Y, optionally lengths) -> dX of maxima: dY where X equals Y, else 0."""
+    front = kind == "ReduceFrontMaxGradient"
+    spread = _spread(dy, x.shape, lengths, num_reduce_dim, front, False)
+    chosen = x.reshape(spread.shape) == y.reshape(-1).unsqueeze(0 if front else 1)
+    return (spread * chosen).reshape(x.shape)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
 from bridge.caffe2.operators.base.checks import NUMBERS, axis_from_front
 from bridge.caffe2.operators.base.gradients import extreme_over
 
@@ -35,30 +35,23 @@ def reduce_mean(
     return torch.mean(x, dims, keepdims, out=out)
 
 
-def _extreme(x: Tensor, axes: list[int] | None, keepdims: bool, greatest: bool, out: Out) -> Tensor:
-    """Return the extremes; of no elements the opposite limit of the type."""
-    dims = _dims(x, axes)
+@operator("ReduceMax", types=NUMBERS, gradient="ReduceMaxGradient g0 i0 o0 > 0")
+@operator("ReduceMin", types=NUMBERS, gradient="ReduceMinGradient g0 i0 o0 > 0")
+def reduce_extreme(
+    x: Tensor,
+    *,
+    axes: list[int] | None = None,
+    keepdims: bool = True,
+    kind: OperatorType,
+    out: Out = None,
+) -> Tensor:
+    """The maxima or minima; of no elements the opposite limit of the type."""
+    dims, greatest = _dims(x, axes), kind == "ReduceMax"
     if x.numel():
         return extreme_over(x, dims, keepdims, greatest, out)
     info = torch.finfo(x.dtype) if x.is_floating_point() else torch.iinfo(x.dtype)
     nothing = torch.sum(x, dims, keepdims, dtype=x.dtype)
     return torch.full_like(nothing, info.min if greatest else info.max)
-
-
-@operator("ReduceMax", types=NUMBERS, gradient="ReduceMaxGradient g0 i0 o0 > 0")
-def reduce_max(
-    x: Tensor, *, axes: list[int] | None = None, keepdims: bool = True, out: Out = None
-) -> Tensor:
-    """The maxima."""
-    return _extreme(x, axes, keepdims, True, out)
-
-
-@operator("ReduceMin", types=NUMBERS, gradient="ReduceMinGradient g0 i0 o0 > 0")
-def reduce_min(
-    x: Tensor, *, axes: list[int] | None = None, keepdims: bool = True, out: Out = None
-) -> Tensor:
-    """The minima."""
-    return _extreme(x, axes, keepdims, False, out)
 
 
 @operator("ReduceL1", gradient="ReduceL1Gradient g0 i0 o0 > 0")

@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require
 from bridge.caffe2.operators.base.gradients import extreme_over
 
 
-def _extreme(x: Tensor, dim: int, out: Out) -> Tensor:
+@operator("RowwiseMax", gradient="RowwiseMaxGradient i0 o0 g0 > 0")
+@operator("ColwiseMax", gradient="ColwiseMaxGradient i0 o0 g0 > 0")
+def max_along(x: Tensor, *, kind: OperatorType, out: Out = None) -> Tensor:
+    """The maxima of rows (batch, m), or of columns (batch, n), of X (batch, m, n)."""
+    dim = 2 if kind == "RowwiseMax" else 1
     require(x.dim() == 3, "X has three dimensions", x)
     if x.numel():
         return extreme_over(x, (dim,), False, True, out)
@@ -23,33 +26,13 @@ def _extreme(x: Tensor, dim: int, out: Out) -> Tensor:
     return x.new_zeros(kept)
 
 
-@operator("RowwiseMax", gradient="RowwiseMaxGradient i0 o0 g0 > 0")
-def rowwise_max(x: Tensor, *, out: Out = None) -> Tensor:
-    """The maximum of each row: (batch, m, n) -> (batch, m)."""
-    return _extreme(x, 2, out)
-
-
-@operator("ColwiseMax", gradient="ColwiseMaxGradient i0 o0 g0 > 0")
-def colwise_max(x: Tensor, *, out: Out = None) -> Tensor:
-    """The maximum of each column: (batch, m, n) -> (batch, n)."""
-    return _extreme(x, 1, out)
-
-
-def _extreme_gradient(x: Tensor, y: Tensor, dy: Tensor, dim: int) -> Tensor:
+@operator("RowwiseMaxGradient")
+@operator("ColwiseMaxGradient", inputs="0-*", outputs="0-*")
+def max_along_gradient(x: Tensor, y: Tensor, dy: Tensor, *, kind: OperatorType) -> Tensor:
+    """(X: (batch, m, n), Y, dY) -> dX: dY where X equals Y, else 0."""
+    dim = 2 if kind == "RowwiseMaxGradient" else 1
     require(x.dim() == 3, "X has three dimensions", x)
     return dy.unsqueeze(dim) * (x == y.unsqueeze(dim))
-
-
-@operator("RowwiseMaxGradient")
-def rowwise_max_gradient(x: Tensor, y: Tensor, dy: Tensor) -> Tensor:
-    """(X: (batch, m, n), Y, dY) -> dX: dY where X equals Y, else 0."""
-    return _extreme_gradient(x, y, dy, 2)
-
-
-@operator("ColwiseMaxGradient", inputs="0-*", outputs="0-*")
-def colwise_max_gradient(x: Tensor, y: Tensor, dy: Tensor) -> Tensor:
-    """(X: (batch, m, n), Y, dY) -> dX: dY where X equals Y, else 0."""
-    return _extreme_gradient(x, y, dy, 1)
 
 
 @operator("SumElements", gradient="SumElementsGradient i0 g0 > 0")
@@ -99,23 +82,15 @@ def row_mul(x: Tensor, w: Tensor, *, out: Out = None) -> Tensor:
     return torch.mul(x, w.reshape(-1, *[1] * (x.dim() - 1)), out=out)
 
 
-def _place(
-    function: Callable[..., Tensor], x: Tensor, axis: int, keepdims: bool, out: Out
+@operator("ArgMax", types=NUMBERS, gradient="undefined")
+@operator("ArgMin", types=NUMBERS, gradient="undefined")
+def arg_extreme(
+    x: Tensor, *, axis: int = -1, keepdims: bool = True, kind: OperatorType, out: Out = None
 ) -> Tensor:
+    """The index of the maximum or minimum along `axis`, the first of equal ones."""
     axis = x.dim() - 1 if axis == -1 else axis
     require(0 <= axis < x.dim(), f"axis is -1, or from 0 to below {x.dim()}", axis)
     if not x.numel():
         return torch.sum(x, axis, keepdims).long()
+    function = torch.argmax if kind == "ArgMax" else torch.argmin
     return function(x, axis, keepdims, out=out)
-
-
-@operator("ArgMax", types=NUMBERS, gradient="undefined")
-def arg_max(x: Tensor, *, axis: int = -1, keepdims: bool = True, out: Out = None) -> Tensor:
-    """The index of the maximum along `axis`, the first of equal ones."""
-    return _place(torch.argmax, x, axis, keepdims, out)
-
-
-@operator("ArgMin", types=NUMBERS, gradient="undefined")
-def arg_min(x: Tensor, *, axis: int = -1, keepdims: bool = True, out: Out = None) -> Tensor:
-    """The index of the minimum along `axis`, the first of equal ones."""
-    return _place(torch.argmin, x, axis, keepdims, out)

@@ -32,9 +32,8 @@ def reduce_sum_gradient(
     dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None
 ) -> Tensor:
     """dX = dY."""
-    return (
-        _broadcast(dy, x, y, axes)[0].expand(x.shape).clone(memory_format=torch.contiguous_format)
-    )
+    dy, _ = _broadcast(dy, x, y, axes)
+    return dy.expand(x.shape).clone(memory_format=torch.contiguous_format)
 
 
 @operator("ReduceMeanGradient", types=NUMBERS)
@@ -46,25 +45,14 @@ def reduce_mean_gradient(
     return share.expand(x.shape).clone(memory_format=torch.contiguous_format)
 
 
-def _where_extreme(dy: Tensor, x: Tensor, y: Tensor, axes: list[int] | None) -> Tensor:
+@operator("ReduceMaxGradient", types=NUMBERS)
+@operator("ReduceMinGradient", types=NUMBERS)
+def reduce_extreme_gradient(
+    dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None
+) -> Tensor:
+    """dX = dY where X equals Y, else 0."""
     dy, y = _broadcast(dy, x, y, axes)
     return dy * (x == y)
-
-
-@operator("ReduceMaxGradient", types=NUMBERS)
-def reduce_max_gradient(
-    dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None
-) -> Tensor:
-    """dX = dY where X equals Y, else 0."""
-    return _where_extreme(dy, x, y, axes)
-
-
-@operator("ReduceMinGradient", types=NUMBERS)
-def reduce_min_gradient(
-    dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None
-) -> Tensor:
-    """dX = dY where X equals Y, else 0."""
-    return _where_extreme(dy, x, y, axes)
 
 
 @operator("ReduceL1Gradient", types=NUMBERS)

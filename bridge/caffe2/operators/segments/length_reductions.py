@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
 from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
@@ -137,34 +137,18 @@ def _looked_up(
     types=LOOK_UP,
     gradient="SparseLengthsIndicesInGradientSumGradient g0 i2 i1 > 0@1",
 )
-def sparse_lengths_sum(
-    data: Tensor, indices: Tensor, lengths: Tensor, *, out: Out = None
-) -> Tensor:
-    """The sum of the rows at the indices of each segment; float32."""
-    return _looked_up(data, indices, lengths, out=out)
-
-
 @operator(
     "SparseLengthsMean",
     types=LOOK_UP,
     gradient="SparseLengthsIndicesInGradientMeanGradient g0 i2 i1 > 0@1",
 )
-def sparse_lengths_mean(
-    data: Tensor, indices: Tensor, lengths: Tensor, *, out: Out = None
+@operator("SparseLengthsMax", types=LOOK_UP, devices=("cuda",))  # and without a schema, in Caffe2
+def sparse_lengths(
+    data: Tensor, indices: Tensor, lengths: Tensor, *, kind: OperatorType, out: Out = None
 ) -> Tensor:
-    """The mean of the rows at the indices of each segment, 0 for no indices; float32."""
-    return _looked_up(data, indices, lengths, "mean", out=out)
-
-
-@operator("SparseLengthsMax", types=LOOK_UP, devices=("cuda",))
-def sparse_lengths_max(
-    data: Tensor, indices: Tensor, lengths: Tensor, *, out: Out = None
-) -> Tensor:
-    """The maxima of the rows at the indices of each segment, 0 for no indices; float32.
-
-    Caffe2 has it for CUDA only, and no schema of it.
-    """
-    return _looked_up(data, indices, lengths, "max", out=out)
+    """The sum, mean or maxima of the rows at the indices of each segment, 0 for none; float32."""
+    mode = kind.removeprefix("SparseLengths").lower()
+    return _looked_up(data, indices, lengths, mode, out=out)
 
 
 @operator(

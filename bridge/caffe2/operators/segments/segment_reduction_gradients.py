@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
 from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import (
@@ -112,87 +112,63 @@ def _require_sorted(dy: Tensor, ids: Tensor) -> None:
     )
 
 
+def _segments(kind: str, dy: Tensor, ids: Tensor) -> Tensor:
+    """Return the gradient of each row: its segment's, for a mean over the number of its rows."""
+    rows = _spread(dy, ids)
+    return _over_counts(rows, ids, dy.shape[0]) if "Mean" in kind else rows
+
+
 @operator("UnsortedSegmentSumGradient", types=BY_IDS)
-@operator("SparseUnsortedSegmentSumGradient", types=BY_IDS)
-def segment_sum_gradient(dy: Tensor, ids: Tensor) -> Tensor:
-    """The gradient of each row: its segment's."""
-    return _spread(dy, ids)
-
-
 @operator("UnsortedSegmentMeanGradient", types=BY_IDS)
+@operator("SparseUnsortedSegmentSumGradient", types=BY_IDS)
 @operator("SparseUnsortedSegmentMeanGradient", types=BY_IDS)
-def segment_mean_gradient(dy: Tensor, ids: Tensor) -> Tensor:
-    """The gradient of each row: its segment's over the number of its rows."""
-    return _over_counts(_spread(dy, ids), ids, dy.shape[0])
+def unsorted_segments_gradient(dy: Tensor, ids: Tensor, *, kind: OperatorType) -> Tensor:
+    """(dY, segment ids) -> the gradient of each row."""
+    return _segments(kind, dy, ids)
+
+
+@operator("SortedSegmentSumGradient", types=BY_IDS)
+@operator("SortedSegmentMeanGradient", types=BY_IDS)
+@operator("SparseSortedSegmentSumGradient", types=BY_IDS)
+@operator("SparseSortedSegmentMeanGradient", types=BY_IDS)
+def sorted_segments_gradient(dy: Tensor, ids: Tensor, *, kind: OperatorType) -> Tensor:
+    """(dY, sorted segment ids) -> the gradient of each row."""
+    _require_sorted(dy, ids)
+    return _segments(kind, dy, ids)
 
 
 @operator("UnsortedSegmentWeightedSumGradient", types=BY_IDS)
 @operator("SparseUnsortedSegmentWeightedSumGradient", types=BY_IDS)
-def segment_weighted_sum_gradient(weights: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
+@operator("SortedSegmentWeightedSumGradient", types=BY_IDS)
+@operator("SparseSortedSegmentWeightedSumGradient", types=BY_IDS)
+def segment_weighted_sum_gradient(
+    weights: Tensor, dy: Tensor, ids: Tensor, *, kind: OperatorType
+) -> Tensor:
     """The gradient of each row: its segment's times its weight."""
+    if "Unsorted" not in kind:
+        _require_sorted(dy, ids)
     return _weighted(_spread(dy, ids), weights)
 
 
-@operator("SortedSegmentSumGradient", types=BY_IDS)
-@operator("SparseSortedSegmentSumGradient", types=BY_IDS)
-def sorted_segment_sum_gradient(dy: Tensor, ids: Tensor) -> Tensor:
-    """The gradient of each row: its segment's."""
-    _require_sorted(dy, ids)
-    return segment_sum_gradient(dy, ids)
-
-
-@operator("SortedSegmentMeanGradient", types=BY_IDS)
-@operator("SparseSortedSegmentMeanGradient", types=BY_IDS)
-def sorted_segment_mean_gradient(dy: Tensor, ids: Tensor) -> Tensor:
-    """The gradient of each row: its segment's over the number of its rows."""
-    _require_sorted(dy, ids)
-    return segment_mean_gradient(dy, ids)
-
-
-@operator("SortedSegmentWeightedSumGradient", types=BY_IDS)
-@operator("SparseSortedSegmentWeightedSumGradient", types=BY_IDS)
-def sorted_segment_weighted_sum_gradient(weights: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
-    """The gradient of each row: its segment's times its weight."""
-    _require_sorted(dy, ids)
-    return segment_weighted_sum_gradient(weights, dy, ids)
-
-
 @operator("LengthsSumGradient", types=BY_LENGTHS, effects=("values",))
-@operator("SparseLengthsSumGradient", types=BY_LENGTHS, effects=("values",))
-def lengths_sum_gradient(dy: Tensor, lengths: Tensor) -> Tensor:
-    """The gradient of each row: its segment's."""
-    return _spread(dy, _ids_of(dy, lengths))
-
-
 @operator("LengthsMeanGradient", types=BY_LENGTHS, effects=("values",))
+@operator("SparseLengthsSumGradient", types=BY_LENGTHS, effects=("values",))
 @operator("SparseLengthsMeanGradient", types=BY_LENGTHS, effects=("values",))
-def lengths_mean_gradient(dy: Tensor, lengths: Tensor) -> Tensor:
-    """The gradient of each row: its segment's over the number of its rows."""
-    ids = _ids_of(dy, lengths)
-    return _over_counts(_spread(dy, ids), ids, dy.shape[0])
+def lengths_gradient(dy: Tensor, lengths: Tensor, *, kind: OperatorType) -> Tensor:
+    """(dY, lengths) -> the gradient of each row."""
+    return _segments(kind, dy, _ids_of(dy, lengths))
 
 
 @operator("LengthsIndicesInGradientSumGradient", types=BY_ROWS, rearranges=())
-@operator("SparseLengthsIndicesInGradientSumGradient", types=BY_ROWS, rearranges=())
-def lengths_indices_in_gradient_sum_gradient(
-    dy: Tensor, lengths: Tensor, rows: Tensor, *, out: Out = None
-) -> Tensor:
-    """The gradient of each row: its segment's."""
-    found = _by_kernel(dy, lengths, rows.shape[0], out, False)
-    return _spread(dy, _ids_of(dy, lengths, rows.shape[0])) if found is None else found
-
-
 @operator("LengthsIndicesInGradientMeanGradient", types=BY_ROWS, rearranges=())
+@operator("SparseLengthsIndicesInGradientSumGradient", types=BY_ROWS, rearranges=())
 @operator("SparseLengthsIndicesInGradientMeanGradient", types=BY_ROWS, rearranges=())
-def lengths_indices_in_gradient_mean_gradient(
-    dy: Tensor, lengths: Tensor, rows: Tensor, *, out: Out = None
+def lengths_indices_in_gradient_gradient(
+    dy: Tensor, lengths: Tensor, rows: Tensor, *, kind: OperatorType, out: Out = None
 ) -> Tensor:
-    """The gradient of each row: its segment's over the number of its rows."""
-    found = _by_kernel(dy, lengths, rows.shape[0], out, True)
-    if found is not None:
-        return found
-    ids = _ids_of(dy, lengths, rows.shape[0])
-    return _over_counts(_spread(dy, ids), ids, dy.shape[0])
+    """(dY, lengths, indices or data) -> the gradient of each row."""
+    found = _by_kernel(dy, lengths, rows.shape[0], out, "Mean" in kind)
+    return _segments(kind, dy, _ids_of(dy, lengths, rows.shape[0])) if found is None else found
 
 
 @operator("LengthsWeightedSumGradient", types=BY_LENGTHS)
@@ -259,15 +235,13 @@ def _of_range(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> tuple[Tensor, Te
 
 
 @operator("SortedSegmentRangeSumGradient", types=BY_IDS)
-def sorted_segment_range_sum_gradient(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
-    """The gradient of each row: its segment's."""
-    return _of_range(x, y, dy, ids)[1]
-
-
 @operator("SortedSegmentRangeMeanGradient", types=BY_IDS)
-def sorted_segment_range_mean_gradient(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
-    """The gradient of each row: its segment's over the number of its rows."""
-    return _over_counts(_of_range(x, y, dy, ids)[1], ids, dy.shape[0])
+def sorted_segment_range_gradient(
+    x: Tensor, y: Tensor, dy: Tensor, ids: Tensor, *, kind: OperatorType
+) -> Tensor:
+    """(X, Y, dY, ids) -> the gradient of each row: its segment's, over its rows for a mean."""
+    rows = _of_range(x, y, dy, ids)[1]
+    return _over_counts(rows, ids, dy.shape[0]) if "Mean" in kind else rows
 
 
 @operator("SortedSegmentRangeMaxGradient", types=BY_IDS)
@@ -278,21 +252,14 @@ def sorted_segment_range_max_gradient(x: Tensor, y: Tensor, dy: Tensor, ids: Ten
 
 
 @operator("SortedSegmentRangeLogSumExpGradient", types=BY_IDS)
-def sorted_segment_range_log_sum_exp_gradient(
-    x: Tensor, y: Tensor, dy: Tensor, ids: Tensor
-) -> Tensor:
-    """dX = dY exp(X - Y)."""
-    x, rows, results = _of_range(x, y, dy, ids)
-    return rows * torch.exp(x - results)
-
-
 @operator("SortedSegmentRangeLogMeanExpGradient", types=BY_IDS)
-def sorted_segment_range_log_mean_exp_gradient(
-    x: Tensor, y: Tensor, dy: Tensor, ids: Tensor
+def sorted_segment_range_log_exp_gradient(
+    x: Tensor, y: Tensor, dy: Tensor, ids: Tensor, *, kind: OperatorType
 ) -> Tensor:
-    """dX = dY exp(X - Y) over the number of rows of the segment."""
+    """dX = dY exp(X - Y), for the mean over the number of rows of the segment."""
     x, rows, results = _of_range(x, y, dy, ids)
-    return _over_counts(rows * torch.exp(x - results), ids, dy.shape[0])
+    slopes = rows * torch.exp(x - results)
+    return _over_counts(slopes, ids, dy.shape[0]) if "Mean" in kind else slopes
 
 
 @operator("ReduceFrontWeightedSumGradient", types={"sizes": INT64})

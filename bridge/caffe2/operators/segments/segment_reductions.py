@@ -9,12 +9,14 @@ segment_reduction_op.h and reducer_functors.h in caffe2/operators, PyTorch 1.8.1
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceIndexError
-from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.execution.function_operator import Function, OperatorType, Out, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
@@ -106,12 +108,20 @@ def _unsorted(rows: Tensor, ids: Tensor, n: int) -> tuple[Tensor, Tensor, int]:
     return rows, ids.long(), n
 
 
-@operator(
-    "SortedSegmentSum",
-    types=BY_IDS,
-    gradient="SortedSegmentSumGradient g0 i1 > 0",
-    effects=("values",),
-)
+def _by_ids(name: str, gradient: Any) -> Callable[[Function], Function]:
+    """Return `operator` for a reduction by ids, of the rows at indices if its name has Sparse."""
+    types = BY_INDICES if name.startswith("Sparse") else BY_IDS
+    # Sorted ids decide how many segments there are.
+    effects = () if "Unsorted" in name else ("values",)
+    return operator(name, types=types, effects=effects, gradient=gradient)
+
+
+def _reduced(kind: str, rows: Tensor, ids: Tensor, n: int) -> Tensor:
+    """Return the sums of segments, or their means for an operator whose type says so."""
+    return (_mean if "Mean" in kind else _sum)(rows, ids, n)
+
+
+@_by_ids("SortedSegmentSum", "SortedSegmentSumGradient g0 i1 > 0")
 def sorted_segment_sum(data: Tensor, segment_ids: Tensor) -> Tensor:
     """The sum of the rows of each segment."""
     if _take_kernels(data, segment_ids):
@@ -121,15 +131,12 @@ def sorted_segment_sum(data: Tensor, segment_ids: Tensor) -> Tensor:
     return _sum(*_sorted(data, segment_ids))
 
 
-@operator(
-    "SortedSegmentMean",
-    types=BY_IDS,
-    gradient="SortedSegmentMeanGradient g0 i1 > 0",
-    effects=("values",),
-)
-def sorted_segment_mean(data: Tensor, segment_ids: Tensor) -> Tensor:
-    """The mean of the rows of each segment."""
-    return _mean(*_sorted(data, segment_ids))
+@_by_ids("SortedSegmentMean", "SortedSegmentMeanGradient g0 i1 > 0")
+@_by_ids("SortedSegmentRangeSum", "SortedSegmentRangeSumGradient i0 o0 g0 i1 > 0")
+@_by_ids("SortedSegmentRangeMean", "SortedSegmentRangeMeanGradient i0 o0 g0 i1 > 0")
+def sorted_segments(data: Tensor, segment_ids: Tensor, *, kind: OperatorType) -> Tensor:
+    """The sum or the mean of the rows of each segment."""
+    return _reduced(kind, *_sorted(data, segment_ids))
 
 
 def _segments_gradient(maker: GradientMaker) -> None:
@@ -142,43 +149,23 @@ def _segments_gradient(maker: GradientMaker) -> None:
         add_pattern("$Gradient i1 g0 i2 > 0", maker)
 
 
-@operator(
-    "SortedSegmentWeightedSum", types=BY_IDS, effects=("values",), gradient=_segments_gradient
-)
+@_by_ids("SortedSegmentWeightedSum", _segments_gradient)
 def sorted_segment_weighted_sum(data: Tensor, weights: Tensor, segment_ids: Tensor) -> Tensor:
     """The sum of the rows of each segment times their weights."""
     _check_ids(data, segment_ids)
     return _sum(*_sorted(_weighted(data, weights), segment_ids))
 
 
-@operator(
-    "SparseSortedSegmentSum",
-    types=BY_INDICES,
-    gradient="SortedSegmentSumGradient g0 i2 > 0@1",
-    effects=("values",),
-)
-def sparse_sorted_segment_sum(data: Tensor, indices: Tensor, segment_ids: Tensor) -> Tensor:
-    """The sum of the rows at the indices of each segment."""
-    return _sum(*_sorted(_rows(data, indices), segment_ids))
+@_by_ids("SparseSortedSegmentSum", "SortedSegmentSumGradient g0 i2 > 0@1")
+@_by_ids("SparseSortedSegmentMean", "SortedSegmentMeanGradient g0 i2 > 0@1")
+def sparse_sorted_segments(
+    data: Tensor, indices: Tensor, segment_ids: Tensor, *, kind: OperatorType
+) -> Tensor:
+    """The sum or the mean of the rows at the indices of each segment."""
+    return _reduced(kind, *_sorted(_rows(data, indices), segment_ids))
 
 
-@operator(
-    "SparseSortedSegmentMean",
-    types=BY_INDICES,
-    gradient="SortedSegmentMeanGradient g0 i2 > 0@1",
-    effects=("values",),
-)
-def sparse_sorted_segment_mean(data: Tensor, indices: Tensor, segment_ids: Tensor) -> Tensor:
-    """The mean of the rows at the indices of each segment."""
-    return _mean(*_sorted(_rows(data, indices), segment_ids))
-
-
-@operator(
-    "SparseSortedSegmentWeightedSum",
-    types=BY_INDICES,
-    effects=("values",),
-    gradient=_segments_gradient,
-)
+@_by_ids("SparseSortedSegmentWeightedSum", _segments_gradient)
 def sparse_sorted_segment_weighted_sum(
     data: Tensor, weights: Tensor, indices: Tensor, segment_ids: Tensor
 ) -> Tensor:
@@ -186,7 +173,7 @@ def sparse_sorted_segment_weighted_sum(
     return _sum(*_sorted(_weighted(_rows(data, indices), weights), segment_ids))
 
 
-@operator("UnsortedSegmentSum", types=BY_IDS, gradient="UnsortedSegmentSumGradient g0 i1 > 0")
+@_by_ids("UnsortedSegmentSum", "UnsortedSegmentSumGradient g0 i1 > 0")
 def unsorted_segment_sum(
     data: Tensor, segment_ids: Tensor, *, num_segments: int = -1, out: Out = None
 ) -> Tensor:
@@ -200,13 +187,13 @@ def unsorted_segment_sum(
     return _sum(*_unsorted(data, segment_ids, num_segments))
 
 
-@operator("UnsortedSegmentMean", types=BY_IDS, gradient="UnsortedSegmentMeanGradient g0 i1 > 0")
+@_by_ids("UnsortedSegmentMean", "UnsortedSegmentMeanGradient g0 i1 > 0")
 def unsorted_segment_mean(data: Tensor, segment_ids: Tensor, *, num_segments: int = -1) -> Tensor:
     """The mean of the rows of each of `num_segments`, by default the greatest id + 1."""
     return _mean(*_unsorted(data, segment_ids, num_segments))
 
 
-@operator("UnsortedSegmentWeightedSum", types=BY_IDS, gradient=_segments_gradient)
+@_by_ids("UnsortedSegmentWeightedSum", _segments_gradient)
 def unsorted_segment_weighted_sum(
     data: Tensor, weights: Tensor, segment_ids: Tensor, *, num_segments: int = -1
 ) -> Tensor:
@@ -215,29 +202,21 @@ def unsorted_segment_weighted_sum(
     return _sum(*_unsorted(_weighted(data, weights), segment_ids, num_segments))
 
 
-@operator(
-    "SparseUnsortedSegmentSum", types=BY_INDICES, gradient="UnsortedSegmentSumGradient g0 i2 > 0@1"
-)
-def sparse_unsorted_segment_sum(
-    data: Tensor, indices: Tensor, segment_ids: Tensor, *, num_segments: int = -1
+@_by_ids("SparseUnsortedSegmentSum", "UnsortedSegmentSumGradient g0 i2 > 0@1")
+@_by_ids("SparseUnsortedSegmentMean", "UnsortedSegmentMeanGradient g0 i2 > 0@1")
+def sparse_unsorted_segments(
+    data: Tensor,
+    indices: Tensor,
+    segment_ids: Tensor,
+    *,
+    num_segments: int = -1,
+    kind: OperatorType,
 ) -> Tensor:
-    """The sum of the rows at the indices of each of `num_segments`."""
-    return _sum(*_unsorted(_rows(data, indices), segment_ids, num_segments))
+    """The sum or the mean of the rows at the indices of each of `num_segments`."""
+    return _reduced(kind, *_unsorted(_rows(data, indices), segment_ids, num_segments))
 
 
-@operator(
-    "SparseUnsortedSegmentMean",
-    types=BY_INDICES,
-    gradient="UnsortedSegmentMeanGradient g0 i2 > 0@1",
-)
-def sparse_unsorted_segment_mean(
-    data: Tensor, indices: Tensor, segment_ids: Tensor, *, num_segments: int = -1
-) -> Tensor:
-    """The mean of the rows at the indices of each of `num_segments`."""
-    return _mean(*_unsorted(_rows(data, indices), segment_ids, num_segments))
-
-
-@operator("SparseUnsortedSegmentWeightedSum", types=BY_INDICES, gradient=_segments_gradient)
+@_by_ids("SparseUnsortedSegmentWeightedSum", _segments_gradient)
 def sparse_unsorted_segment_weighted_sum(
     data: Tensor, weights: Tensor, indices: Tensor, segment_ids: Tensor, *, num_segments: int = -1
 ) -> Tensor:
@@ -245,34 +224,7 @@ def sparse_unsorted_segment_weighted_sum(
     return _sum(*_unsorted(_weighted(_rows(data, indices), weights), segment_ids, num_segments))
 
 
-@operator(
-    "SortedSegmentRangeSum",
-    types=BY_IDS,
-    gradient="SortedSegmentRangeSumGradient i0 o0 g0 i1 > 0",
-    effects=("values",),
-)
-def sorted_segment_range_sum(data: Tensor, segment_ids: Tensor) -> Tensor:
-    """The sum of the rows of each segment."""
-    return _sum(*_sorted(data, segment_ids))
-
-
-@operator(
-    "SortedSegmentRangeMean",
-    types=BY_IDS,
-    gradient="SortedSegmentRangeMeanGradient i0 o0 g0 i1 > 0",
-    effects=("values",),
-)
-def sorted_segment_range_mean(data: Tensor, segment_ids: Tensor) -> Tensor:
-    """The mean of the rows of each segment."""
-    return _mean(*_sorted(data, segment_ids))
-
-
-@operator(
-    "SortedSegmentRangeMax",
-    types=BY_IDS,
-    gradient="SortedSegmentRangeMaxGradient i0 o0 g0 i1 > 0",
-    effects=("values",),
-)
+@_by_ids("SortedSegmentRangeMax", "SortedSegmentRangeMaxGradient i0 o0 g0 i1 > 0")
 def sorted_segment_range_max(data: Tensor, segment_ids: Tensor) -> Tensor:
     """The maximum of the rows of each segment, elementwise."""
     rows, ids, n = _sorted(data, segment_ids)
@@ -284,27 +236,12 @@ def sorted_segment_range_max(data: Tensor, segment_ids: Tensor) -> Tensor:
     return greatest + _sum(at_maximum, ids, n)
 
 
-@operator(
-    "SortedSegmentRangeLogSumExp",
-    types=BY_IDS,
-    gradient="SortedSegmentRangeLogSumExpGradient i0 o0 g0 i1 > 0",
-    effects=("values",),
-)
-def sorted_segment_range_log_sum_exp(data: Tensor, segment_ids: Tensor) -> Tensor:
-    """log(sum of exp(x)) of the rows x of each segment."""
+@_by_ids("SortedSegmentRangeLogSumExp", "SortedSegmentRangeLogSumExpGradient i0 o0 g0 i1 > 0")
+@_by_ids("SortedSegmentRangeLogMeanExp", "SortedSegmentRangeLogMeanExpGradient i0 o0 g0 i1 > 0")
+def sorted_segment_range_log_exp(
+    data: Tensor, segment_ids: Tensor, *, kind: OperatorType
+) -> Tensor:
+    """log(the sum or the mean of exp(x)) of the rows x of each segment."""
     rows, ids, n = _sorted(data, segment_ids)
     greatest = _max(rows, ids, n)
-    return torch.log(_sum(torch.exp(rows - greatest[ids]), ids, n)) + greatest
-
-
-@operator(
-    "SortedSegmentRangeLogMeanExp",
-    types=BY_IDS,
-    gradient="SortedSegmentRangeLogMeanExpGradient i0 o0 g0 i1 > 0",
-    effects=("values",),
-)
-def sorted_segment_range_log_mean_exp(data: Tensor, segment_ids: Tensor) -> Tensor:
-    """log(mean of exp(x)) of the rows x of each segment."""
-    rows, ids, n = _sorted(data, segment_ids)
-    greatest = _max(rows, ids, n)
-    return torch.log(_mean(torch.exp(rows - greatest[ids]), ids, n)) + greatest
+    return torch.log(_reduced(kind, torch.exp(rows - greatest[ids]), ids, n)) + greatest
