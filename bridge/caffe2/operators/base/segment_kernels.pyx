@@ -60,17 +60,8 @@ cdef cloned_void sum_rows(
 
 
 def sum_segments(
-    data: Tensor,
-    y: Tensor,
-    indices: Tensor | None,
-    lengths: Tensor,
-    weights: Tensor | None,
-    Py_ssize_t rows,
-    Py_ssize_t width,
-    Py_ssize_t n,
-    Py_ssize_t segments,
-    bint wide,
-    bint mean,
+    data: Tensor, y: Tensor, indices: Tensor | None, lengths: Tensor, weights: Tensor | None,
+    Py_ssize_t rows, Py_ssize_t width, Py_ssize_t n, Py_ssize_t segments, bint wide, bint mean
 ) -> bool:
     """Set `y` to sums of rows; return False, having written nothing, if they are not there.
 

@@ -3,13 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-def kept(
-    boxes: NDArray[np.float32],
-    order: NDArray[np.int64],
-    threshold: float,
-    most: int,
-    plus_one: bool,
-) -> int: ...
 def best_of_classes(
     scores: NDArray[np.float32],
     boxes: NDArray[np.float32],
@@ -34,5 +27,5 @@ def gather(
     out_scores: NDArray[np.float32],
     out_boxes: NDArray[np.float32],
     out_classes: NDArray[np.float32],
-    out_rows: NDArray[np.int32] | None = None,
+    out_rows: NDArray[np.int32],
 ) -> None: ...

@@ -95,26 +95,6 @@ cdef Py_ssize_t keep(
     return count
 
 
-def kept(
-    const float[:, ::1] boxes, int64_t[::1] order, float threshold, Py_ssize_t most, bint plus_one
-) -> int:
-    """Keep of `order` the boxes that overlap no earlier one by more than `threshold`.
-
-    boxes: (n, 4). order: indices of boxes; the kept ones are moved to its front. most: how many are
-    kept at most, unless it is negative. plus_one: a box includes its last pixel.
-
-    Returns their number.
-    """
-    cdef Py_ssize_t n = order.shape[0], count
-    cdef Chosen chosen = room_for(n)
-    cdef const float *first = &boxes[0, 0] if boxes.shape[0] else NULL
-    cdef int64_t *numbers = &order[0] if n else NULL
-    with nogil:
-        count = keep(first, 4, numbers, n, threshold, most, plus_one, &chosen, numbers)
-    free(chosen.x1)
-    return count
-
-
 cdef void by_score(
     const float *scores, Py_ssize_t step, int64_t *rows, Py_ssize_t n, int64_t *spare
 ) noexcept nogil:
@@ -281,9 +261,9 @@ def best_of_classes(
 def gather(
     const float[:, :] scores, const float[:, :] boxes, Py_ssize_t first_score, Py_ssize_t first_box,
     const int64_t[:, ::1] found, const int64_t[::1] counts, Py_ssize_t first_class,
-    float[::1] out_scores, float[:, ::1] out_boxes, float[::1] out_classes, int[::1] out_rows=None,
+    float[::1] out_scores, float[:, ::1] out_boxes, float[::1] out_classes, int[::1] out_rows,
 ) -> None:
-    """Write the boxes that `best_of_classes` kept: scores, boxes, classes and, if wanted, rows.
+    """Write the boxes that `best_of_classes` kept: scores, boxes, classes and rows.
 
     first_class: the number of the first class that is kept. The outputs begin where those of this
     image begin.
@@ -297,6 +277,5 @@ def gather(
             for k in range(4):
                 out_boxes[at, k] = boxes[row, column + k]
             out_classes[at] = j + first_class
-            if out_rows is not None:
-                out_rows[at] = row
+            out_rows[at] = row
             at += 1

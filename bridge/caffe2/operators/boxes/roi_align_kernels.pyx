@@ -123,20 +123,9 @@ cdef Py_ssize_t samples_of(float length, Py_ssize_t bins, Py_ssize_t ratio) noex
 
 
 def roi_align(
-    x: Tensor,
-    regions: Tensor,
-    y: Tensor,
-    Py_ssize_t images,
-    Py_ssize_t count,
-    Py_ssize_t columns,
-    Py_ssize_t channels,
-    Py_ssize_t height,
-    Py_ssize_t width,
-    Py_ssize_t pooled_h,
-    Py_ssize_t pooled_w,
-    float scale,
-    Py_ssize_t ratio,
-    bint aligned,
+    x: Tensor, regions: Tensor, y: Tensor, Py_ssize_t images, Py_ssize_t count, Py_ssize_t columns,
+    Py_ssize_t channels, Py_ssize_t height, Py_ssize_t width, Py_ssize_t pooled_h,
+    Py_ssize_t pooled_w, float scale, Py_ssize_t ratio, bint aligned
 ) -> Tensor:
     """Set `y`, (count, channels, pooled_h, pooled_w), to the bins of regions, and return it.
 

@@ -37,22 +37,9 @@ cdef void add_products(
 
 
 def convolve(
-    x: Tensor,
-    y: Tensor,
-    w: Tensor,
-    bias: Tensor | None,
-    int64_t images,
-    int64_t channels,
-    int64_t height,
-    int64_t width,
-    int64_t outputs,
-    int64_t group,
-    int64_t kernel_h,
-    int64_t kernel_w,
-    int64_t top,
-    int64_t left,
-    int64_t out_h,
-    int64_t out_w,
+    x: Tensor, y: Tensor, w: Tensor, bias: Tensor | None, int64_t images, int64_t channels,
+    int64_t height, int64_t width, int64_t outputs, int64_t group, int64_t kernel_h,
+    int64_t kernel_w, int64_t top, int64_t left, int64_t out_h, int64_t out_w
 ) -> Tensor:
     """Set `y` to the convolution of `x` by `w`, of stride 1, plus `bias`, and return it.
 

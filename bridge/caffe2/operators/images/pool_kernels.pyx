@@ -255,13 +255,8 @@ def max_pool(
 
 
 def max_pool_gradient(
-    x: Tensor,
-    y: Tensor,
-    dy: Tensor,
-    dx: Tensor,
-    Py_ssize_t planes,
-    height: _Dimension,
-    width: _Dimension,
+    x: Tensor, y: Tensor, dy: Tensor, dx: Tensor, Py_ssize_t planes, height: _Dimension,
+    width: _Dimension
 ) -> Tensor:
     """Set `dx` to the sums of `dy` over the windows whose maximum, in `y`, an element equals.
 

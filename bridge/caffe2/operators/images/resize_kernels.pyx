@@ -66,15 +66,8 @@ cdef void resize_planes(
 
 
 def resize_nearest(
-    x: Tensor,
-    y: Tensor,
-    Py_ssize_t planes,
-    Py_ssize_t height,
-    Py_ssize_t width,
-    Py_ssize_t to_height,
-    Py_ssize_t to_width,
-    float height_scale,
-    float width_scale,
+    x: Tensor, y: Tensor, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t width,
+    Py_ssize_t to_height, Py_ssize_t to_width, float height_scale, float width_scale
 ) -> Tensor:
     """Set each element of `y` to that of `x` at its index over the scale, rounded down; return it.
 

@@ -37,15 +37,8 @@ cdef void over_power(const float *x, const float *base, Py_ssize_t n, float *y) 
 
 
 def local_response(
-    x: Tensor,
-    y: Tensor,
-    base: Tensor,
-    Py_ssize_t images,
-    Py_ssize_t channels,
-    Py_ssize_t area,
-    Py_ssize_t size,
-    float factor,
-    float bias,
+    x: Tensor, y: Tensor, base: Tensor, Py_ssize_t images, Py_ssize_t channels, Py_ssize_t area,
+    Py_ssize_t size, float factor, float bias
 ) -> Tensor:
     """Set `base` to bias + factor * the sum of the squares of the `size` nearest channels.
 
@@ -90,12 +83,8 @@ cdef void add_moments(
 
 
 def moments(
-    x: Tensor,
-    mean: Tensor,
-    variance: Tensor,
-    Py_ssize_t images,
-    Py_ssize_t channels,
-    Py_ssize_t area,
+    x: Tensor, mean: Tensor, variance: Tensor, Py_ssize_t images, Py_ssize_t channels,
+    Py_ssize_t area
 ) -> Tensor:
     """Set `mean` and `variance` to those of each channel, over the images; divided by the number.
 
@@ -136,16 +125,8 @@ def moments(
 
 
 def normalize(
-    x: Tensor,
-    y: Tensor,
-    scale: Tensor,
-    bias: Tensor,
-    mean: Tensor,
-    variance: Tensor,
-    float epsilon,
-    int64_t images,
-    int64_t channels,
-    int64_t area,
+    x: Tensor, y: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor,
+    float epsilon, int64_t images, int64_t channels, int64_t area
 ) -> Tensor:
     """Set `y` to scale * (x - mean) / sqrt(variance + epsilon) + bias, and return it.
 

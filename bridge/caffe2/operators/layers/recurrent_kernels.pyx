@@ -30,17 +30,8 @@ cdef const int32_t* numbers_of(object x, int64_t n) except? NULL:
 
 
 def lstm_step(
-    h: Tensor,
-    c: Tensor,
-    old_h: Tensor,
-    old_c: Tensor,
-    gates: Tensor,
-    lengths: Tensor | None,
-    t: Tensor,
-    int64_t n,
-    int64_t d,
-    bint drop_states,
-    float forget_bias,
+    h: Tensor, c: Tensor, old_h: Tensor, old_c: Tensor, gates: Tensor, lengths: Tensor | None,
+    t: Tensor, int64_t n, int64_t d, bint drop_states, float forget_bias
 ) -> Tensor:
     """Set `h` and `c` to the hidden and cell states after a step."""
     cdef float *hidden = floats_of(h, n * d)
@@ -71,20 +62,9 @@ def lstm_step(
 
 
 def lstm_step_gradient(
-    dhidden: Tensor,
-    dcell: Tensor,
-    dgates: Tensor,
-    old_c: Tensor,
-    gates: Tensor,
-    lengths: Tensor | None,
-    t: Tensor,
-    new_c: Tensor,
-    dh: Tensor,
-    dc: Tensor,
-    int64_t n,
-    int64_t d,
-    bint drop_states,
-    float forget_bias,
+    dhidden: Tensor, dcell: Tensor, dgates: Tensor, old_c: Tensor, gates: Tensor,
+    lengths: Tensor | None, t: Tensor, new_c: Tensor, dh: Tensor, dc: Tensor, int64_t n, int64_t d,
+    bint drop_states, float forget_bias
 ) -> Tensor:
     """Set the gradients of the states before a step and of its gates, from those after it."""
     cdef float *to_hidden = floats_of(dhidden, n * d)

@@ -32,15 +32,8 @@ cdef int check(const void *indices, bint wide, int64_t n, int64_t first, int64_t
 
 
 def take(
-    y: Tensor,
-    data: Tensor,
-    indices: Tensor,
-    int64_t n,
-    int64_t rows,
-    int64_t width,
-    int64_t itemsize,
-    bint wide,
-    bint wraps,
+    y: Tensor, data: Tensor, indices: Tensor, int64_t n, int64_t rows, int64_t width,
+    int64_t itemsize, bint wide, bint wraps
 ) -> Tensor:
     """Set `y` to the rows of `data` at `n` indices; with `wraps` -1 is the last row."""
     cdef char *target = <char *>floats_of(y, n * width)
@@ -59,14 +52,8 @@ def take(
 
 
 def assign(
-    y: Tensor,
-    slices: Tensor,
-    indices: Tensor,
-    int64_t n,
-    int64_t rows,
-    int64_t width,
-    int64_t itemsize,
-    bint wide,
+    y: Tensor, slices: Tensor, indices: Tensor, int64_t n, int64_t rows, int64_t width,
+    int64_t itemsize, bint wide
 ) -> Tensor:
     """Set the rows of `y` at `n` indices to `slices`, one after another."""
     cdef char *target = <char *>floats_of(y, rows * width)
@@ -96,15 +83,8 @@ def one_hot(y: Tensor, indices: Tensor, int64_t n, int64_t size) -> Tensor:
 
 
 def add_weighted(
-    y: Tensor,
-    weight: Tensor,
-    indices: Tensor,
-    list xs: list[Tensor],
-    list weights: list[Tensor],
-    int64_t n,
-    int64_t rows,
-    int64_t width,
-    bint wide,
+    y: Tensor, weight: Tensor, indices: Tensor, list xs: list[Tensor], list weights: list[Tensor],
+    int64_t n, int64_t rows, int64_t width, bint wide
 ) -> Tensor:
     """Scale rows of `y` by `weight`, then add those of each x times its weight; float32.
 
@@ -137,14 +117,8 @@ def add_weighted(
 
 
 def add_along(
-    y: Tensor,
-    dy: Tensor,
-    indices: Tensor,
-    int64_t outer,
-    int64_t n,
-    int64_t rows,
-    int64_t inner,
-    bint wide,
+    y: Tensor, dy: Tensor, indices: Tensor, int64_t outer, int64_t n, int64_t rows, int64_t inner,
+    bint wide
 ) -> Tensor:
     """Set `y` (outer, rows, inner) to the sums of the rows of `dy` (outer, n, inner) by `indices`.
 
@@ -193,13 +167,8 @@ def int32_list(x: Tensor, int64_t n) -> list[int]:
 
 
 def split(
-    x: Tensor,
-    list parts: list[Tensor],
-    list sizes: list[int],
-    lengths: Tensor | None,
-    int64_t outer,
-    int64_t inner,
-    int64_t itemsize,
+    x: Tensor, list parts: list[Tensor], list sizes: list[int], lengths: Tensor | None,
+    int64_t outer, int64_t inner, int64_t itemsize
 ) -> Tensor:
     """Set the `parts` (outer, size, inner) to those of `x` along its second dimension.
 

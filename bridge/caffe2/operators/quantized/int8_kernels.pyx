@@ -14,13 +14,8 @@ from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
 
 def rescale(
-    y: Tensor,
-    sums: Tensor,
-    Py_ssize_t n,
-    int64_t multiplier,
-    int shift,
-    int64_t zero_point,
-    int64_t lowest,
+    y: Tensor, sums: Tensor, Py_ssize_t n, int64_t multiplier, int shift, int64_t zero_point,
+    int64_t lowest
 ) -> None:
     """Set `y` to int64 sums times multiplier / 2**(31 + shift), rounded, as bytes.
 
@@ -77,15 +72,8 @@ cdef cloned_void rescale_row(
 
 
 def rescale_with_bias(
-    y: Tensor,
-    sums: Tensor,
-    bias: Tensor,
-    Py_ssize_t rows,
-    Py_ssize_t n,
-    int64_t multiplier,
-    int shift,
-    int64_t zero_point,
-    int64_t lowest,
+    y: Tensor, sums: Tensor, bias: Tensor, Py_ssize_t rows, Py_ssize_t n, int64_t multiplier,
+    int shift, int64_t zero_point, int64_t lowest
 ) -> bool:
     """Do what `rescale` does to float32 sums (rows, n) and int32 biases (n), in one pass.
 
@@ -119,16 +107,8 @@ cdef cloned_void add_bytes(
 
 
 def add_scaled(
-    y: Tensor,
-    a: Tensor,
-    b: Tensor,
-    Py_ssize_t n,
-    int by_a,
-    int by_b,
-    int start,
-    int shift,
-    int zero_point,
-    int lowest,
+    y: Tensor, a: Tensor, b: Tensor, Py_ssize_t n, int by_a, int by_b, int start, int shift,
+    int zero_point, int lowest
 ) -> None:
     """Set `y` to (a by_a + b by_b + start) / 2**shift, rounded as in `rescale`, as bytes.
 

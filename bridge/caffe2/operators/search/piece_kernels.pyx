@@ -50,15 +50,8 @@ cdef inline float piece_of(
 
 
 def linear_pieces(
-    y: Tensor,
-    x: Tensor,
-    bounds: list[float] | Tensor,
-    slopes: list[float] | Tensor,
-    intercepts: list[float] | Tensor,
-    int64_t rows,
-    int64_t columns,
-    int64_t pieces,
-    bint binary,
+    y: Tensor, x: Tensor, bounds: list[float] | Tensor, slopes: list[float] | Tensor,
+    intercepts: list[float] | Tensor, int64_t rows, int64_t columns, int64_t pieces, bint binary
 ) -> Tensor:
     """Set `y` to slope * x + intercept of the piece that x is in, and return it.
 

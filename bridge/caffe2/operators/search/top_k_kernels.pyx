@@ -82,14 +82,8 @@ cdef void of_row(
 
 
 def top_k(
-    x: Tensor,
-    values: Tensor,
-    places: Tensor,
-    flat: Tensor | None,
-    Py_ssize_t outer,
-    Py_ssize_t n,
-    Py_ssize_t inner,
-    Py_ssize_t k,
+    x: Tensor, values: Tensor, places: Tensor, flat: Tensor | None, Py_ssize_t outer, Py_ssize_t n,
+    Py_ssize_t inner, Py_ssize_t k
 ) -> Tensor:
     """Set `values` to the `k` largest elements, `places` to where they are, `flat` to that in `x`.
 

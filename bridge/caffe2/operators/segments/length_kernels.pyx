@@ -186,13 +186,7 @@ def greatest_by_lengths(
 
 
 def rows_of_segments(
-    y: Tensor,
-    data: Tensor,
-    lengths: Tensor,
-    int64_t segments,
-    int64_t n,
-    int64_t width,
-    bint mean,
+    y: Tensor, data: Tensor, lengths: Tensor, int64_t segments, int64_t n, int64_t width, bint mean
 ) -> Tensor:
     """Set the rows of `y` (n, width) to those of their segments in `data` (segments, width).
 

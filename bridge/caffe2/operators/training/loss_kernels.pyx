@@ -176,14 +176,8 @@ cdef float factor_of(
 
 
 def softmax_loss(
-    loss: Tensor,
-    logs: Tensor,
-    labels: Tensor,
-    weights: Tensor | None,
-    int64_t n,
-    int64_t d,
-    float scale,
-    bint average_by_batch_size,
+    loss: Tensor, logs: Tensor, labels: Tensor, weights: Tensor | None, int64_t n, int64_t d,
+    float scale, bint average_by_batch_size
 ) -> Tensor:
     """Set `loss` to the negative mean of the logarithms of probabilities at the labels.
 
@@ -202,15 +196,8 @@ def softmax_loss(
 
 
 def softmax_and_loss(
-    loss: Tensor,
-    p: Tensor,
-    x: Tensor,
-    labels: Tensor,
-    weights: Tensor | None,
-    int64_t n,
-    int64_t d,
-    float scale,
-    bint average_by_batch_size,
+    loss: Tensor, p: Tensor, x: Tensor, labels: Tensor, weights: Tensor | None, int64_t n,
+    int64_t d, float scale, bint average_by_batch_size
 ) -> Tensor:
     """Set `p` to the softmax of the rows of `x`, which are short, and `loss` as `softmax_loss`."""
     cdef float *target = floats_of(loss, 1)
@@ -249,15 +236,8 @@ cdef cloned_void scale_row(
 
 
 def softmax_loss_gradient(
-    dx: Tensor,
-    p: Tensor,
-    labels: Tensor,
-    weights: Tensor | None,
-    dloss: Tensor,
-    int64_t n,
-    int64_t d,
-    float scale,
-    bint average_by_batch_size,
+    dx: Tensor, p: Tensor, labels: Tensor, weights: Tensor | None, dloss: Tensor, int64_t n,
+    int64_t d, float scale, bint average_by_batch_size
 ) -> Tensor:
     """Set `dx` to (p - 1 at the label, p elsewhere) times the factor of the loss, and `dloss`."""
     cdef float *target = floats_of(dx, n * d)

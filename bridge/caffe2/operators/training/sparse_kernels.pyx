@@ -113,18 +113,8 @@ cdef cloned_void adagrad_rows(
 
 
 def adagrad(
-    param: Tensor,
-    moment: Tensor,
-    indices: Tensor,
-    grad: Tensor,
-    lr: Tensor,
-    int64_t n,
-    int64_t rows,
-    int64_t width,
-    bint wide,
-    float epsilon,
-    float weight_decay,
-    bint by_row,
+    param: Tensor, moment: Tensor, indices: Tensor, grad: Tensor, lr: Tensor, int64_t n,
+    int64_t rows, int64_t width, bint wide, float epsilon, float weight_decay, bint by_row
 ) -> Tensor:
     """Update `n` rows of parameters and moments.
 
@@ -142,23 +132,9 @@ def adagrad(
 
 
 def adam(
-    param: Tensor,
-    moment_1: Tensor,
-    moment_2: Tensor,
-    steps: Tensor | None,
-    indices: Tensor,
-    grad: Tensor,
-    lr: Tensor,
-    iteration: Tensor,
-    int64_t n,
-    int64_t rows,
-    int64_t width,
-    bint wide,
-    float beta1,
-    float beta2,
-    float epsilon,
-    scale: Callable[[int], tuple[float, bool]],
-    bint by_row,
+    param: Tensor, moment_1: Tensor, moment_2: Tensor, steps: Tensor | None, indices: Tensor,
+    grad: Tensor, lr: Tensor, iteration: Tensor, int64_t n, int64_t rows, int64_t width, bint wide,
+    float beta1, float beta2, float epsilon, scale: Callable[[int], tuple[float, bool]], bint by_row
 ) -> Tensor:
     """Update `n` rows of parameters and moments.
 

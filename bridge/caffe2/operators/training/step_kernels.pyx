@@ -44,17 +44,8 @@ cdef double sum_of_squares(const float *g, int64_t n) noexcept nogil:
 
 
 def adam(
-    w: Tensor,
-    m: Tensor,
-    v: Tensor,
-    step: Tensor | None,
-    g: Tensor,
-    lr: Tensor,
-    iteration: Tensor,
-    int64_t n,
-    double beta1,
-    double beta2,
-    double epsilon,
+    w: Tensor, m: Tensor, v: Tensor, step: Tensor | None, g: Tensor, lr: Tensor, iteration: Tensor,
+    int64_t n, double beta1, double beta2, double epsilon
 ) -> Tensor:
     """Make a step of Adam; `step`, if not None, is set to the steps without the rate."""
     cdef float *params = floats_of(w, n)
@@ -80,14 +71,8 @@ def adam(
 
 
 def adagrad(
-    w: Tensor,
-    h: Tensor,
-    g: Tensor,
-    lr: Tensor,
-    int64_t n,
-    double epsilon,
-    double decay,
-    double weight_decay,
+    w: Tensor, h: Tensor, g: Tensor, lr: Tensor, int64_t n, double epsilon, double decay,
+    double weight_decay
 ) -> Tensor:
     """Make a step of Adagrad: `h` has the squares of gradients."""
     cdef float *params = floats_of(w, n)
@@ -104,14 +89,8 @@ def adagrad(
 
 
 def rms_prop(
-    steps: Tensor,
-    h: Tensor,
-    m: Tensor,
-    lr: Tensor,
-    int64_t n,
-    double decay,
-    double momentum,
-    double epsilon,
+    steps: Tensor, h: Tensor, m: Tensor, lr: Tensor, int64_t n, double decay, double momentum,
+    double epsilon
 ) -> Tensor:
     """Set `steps`, the gradients, and `m` to the steps of RMSProp; `h` has the mean squares."""
     cdef float *taken = floats_of(steps, n)
@@ -130,17 +109,8 @@ def rms_prop(
 
 
 def momentum(
-    steps: Tensor,
-    m: Tensor,
-    w: Tensor,
-    indices: Tensor | None,
-    lr: Tensor,
-    int64_t n,
-    int64_t rows,
-    int64_t width,
-    bint wide,
-    float weight,
-    bint nesterov,
+    steps: Tensor, m: Tensor, w: Tensor, indices: Tensor | None, lr: Tensor, int64_t n,
+    int64_t rows, int64_t width, bint wide, float weight, bint nesterov
 ) -> Tensor:
     """Add to the momentum `m`, take the steps from `w`, and set `steps`, the gradients, to them."""
     cdef float *params = floats_of(w, rows * width)
@@ -162,18 +132,8 @@ def momentum(
 
 
 def adadelta(
-    w: Tensor,
-    h: Tensor,
-    d: Tensor,
-    indices: Tensor | None,
-    g: Tensor,
-    lr: Tensor,
-    int64_t n,
-    int64_t rows,
-    int64_t width,
-    bint wide,
-    double epsilon,
-    double decay,
+    w: Tensor, h: Tensor, d: Tensor, indices: Tensor | None, g: Tensor, lr: Tensor, int64_t n,
+    int64_t rows, int64_t width, bint wide, double epsilon, double decay
 ) -> Tensor:
     """Make steps of Adadelta: `h` has the squares of gradients, `d` those of steps."""
     cdef float *params = floats_of(w, rows * width)
@@ -196,19 +156,9 @@ def adadelta(
 
 
 def ftrl(
-    w: Tensor,
-    pairs: Tensor,
-    indices: Tensor | None,
-    g: Tensor,
-    alpha: Tensor | None,
-    int64_t n,
-    int64_t rows,
-    int64_t width,
-    bint wide,
-    double inverse,
-    double beta,
-    double lambda1,
-    double lambda2,
+    w: Tensor, pairs: Tensor, indices: Tensor | None, g: Tensor, alpha: Tensor | None, int64_t n,
+    int64_t rows, int64_t width, bint wide, double inverse, double beta, double lambda1,
+    double lambda2
 ) -> Tensor:
     """Make steps of Ftrl: `pairs` has n and z in turn. `alpha`, if not None, is 1 / `inverse`."""
     cdef float *params = floats_of(w, rows * width)
@@ -237,16 +187,8 @@ def ftrl(
 
 
 def wngrad(
-    w: Tensor,
-    b: Tensor,
-    indices: Tensor | None,
-    g: Tensor,
-    lr: Tensor,
-    int64_t n,
-    int64_t rows,
-    int64_t width,
-    bint wide,
-    double epsilon,
+    w: Tensor, b: Tensor, indices: Tensor | None, g: Tensor, lr: Tensor, int64_t n, int64_t rows,
+    int64_t width, bint wide, double epsilon
 ) -> Tensor:
     """Make steps of WNGrad: `b`, one number, divides the rate and grows by the squares."""
     cdef float *params = floats_of(w, rows * width)
@@ -267,18 +209,8 @@ def wngrad(
 
 
 def storm(
-    w: Tensor,
-    m: Tensor,
-    total: Tensor,
-    indices: Tensor | None,
-    g: Tensor,
-    lr: Tensor,
-    int64_t n,
-    int64_t rows,
-    int64_t width,
-    bint wide,
-    double weight,
-    double beta,
+    w: Tensor, m: Tensor, total: Tensor, indices: Tensor | None, g: Tensor, lr: Tensor, int64_t n,
+    int64_t rows, int64_t width, bint wide, double weight, double beta
 ) -> Tensor:
     """Make steps of STORM: `total`, one number, is the sum of the squares of gradients."""
     cdef float *params = floats_of(w, rows * width)
@@ -303,14 +235,8 @@ def storm(
 
 
 def count_rows(
-    last: Tensor,
-    counts: Tensor,
-    indices: Tensor,
-    iteration: Tensor,
-    int64_t n,
-    int64_t rows,
-    bint wide,
-    int64_t halflife,
+    last: Tensor, counts: Tensor, indices: Tensor, iteration: Tensor, int64_t n, int64_t rows,
+    bint wide, int64_t halflife
 ) -> Tensor:
     """Set the `last` iteration of rows to `iteration`, and add to their decayed `counts`, doubles.
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bridge.caffe2.operators.boxes.box_kernels import kept
+from bridge.caffe2.operators.boxes.box_kernels import best_of_classes
 from bridge.caffe2.operators.boxes.proposal_kernels import propose, transform_boxes
 
 GROWTH = float(np.log(np.float32(1000 / 16)))
@@ -40,7 +40,11 @@ def by_numpy(scores, deltas, before, after, smallest, plus_one):
     sides = found[:, 2:] - found[:, :2] + one
     fine = (sides >= smallest * 1.5) & (found[:, :2] + sides / 2 < [70, 48])
     rows = np.flatnonzero(fine.all(1))
-    rows = rows[: kept(found, rows, 0.6, after or -1, plus_one)]
+    ranks = np.zeros((len(found), 1), np.float32)
+    ranks[rows, 0] = np.arange(len(rows), 0, -1)
+    kept, counts = np.empty((1, len(found)), np.int64), np.empty(1, np.int64)
+    total = best_of_classes(ranks, found, 0, 0, 0.5, 0.6, after, plus_one, kept, counts)
+    rows = kept[0, :total]
     return found[rows], scores.ravel()[order][rows]
 
 
