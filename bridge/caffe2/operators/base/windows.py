@@ -115,16 +115,11 @@ class Windows:
         self.dilation = pair(arguments, "dilation") or [1] * rank
         self.pads = _pads(arguments) or [0] * 2 * rank
         every = (*self.kernel, *self.stride, *self.dilation, *self.pads)
-        require(
-            min(every, default=0) >= -(2**31) and max(every, default=0) < 2**31,
-            "kernel, stride, dilation and pads fit an int of 32 bits",
-            *every,
-        )
+        fits = min(every, default=0) >= -(2**31) and max(every, default=0) < 2**31
+        require(fits, "kernel, stride, dilation and pads fit an int of 32 bits", *every)
         implicit = self.legacy in (VALID, SAME)
-        require(
-            not (implicit and any(map(arguments.has, ("pads", "pad", "pad_t")))),
-            "legacy_pad VALID and SAME are used without pads",
-        )
+        fits = not (implicit and any(map(arguments.has, ("pads", "pad", "pad_t"))))
+        require(fits, "legacy_pad VALID and SAME are used without pads")
         require(len(self.stride) == rank, "there are as many strides as kernel sizes", self.stride)
         require(
             len(self.dilation) == rank, "there are as many dilations as kernel sizes", self.dilation

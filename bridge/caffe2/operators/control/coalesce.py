@@ -40,10 +40,8 @@ class UnsafeCoalesce(TorchOperator):
         for i, source in enumerate(sources):
             if not source.numel() or source.data_ptr() == whole[ends[i] :].data_ptr():
                 continue
-            require(
-                not first <= source.data_ptr() < last,
-                f"Input {i} shares memory with the last output, in another place.",
-            )
+            fits = not first <= source.data_ptr() < last
+            require(fits, f"Input {i} shares memory with the last output, in another place.")
             whole[ends[i] : ends[i + 1]] = source.reshape(-1)
         for i, source in enumerate(sources):
             if source.numel() and source.data_ptr() == whole[ends[i] :].data_ptr():

@@ -191,10 +191,8 @@ class ApplyLink(TorchOperator):
         t, whole = self.integers(0, (c10.int32,))[0], self.x(1)
         start = t + self.GetSingleArgument("offset", -1)
         window = self.GetSingleArgument("window", 1)
-        require(
-            whole.dim() > 0 and 0 <= start <= whole.shape[0] - window,
-            f"The link needs {window} rows from {start} of sizes {list(whole.shape)}.",
-        )
+        fits = whole.dim() > 0 and 0 <= start <= whole.shape[0] - window
+        require(fits, f"The link needs {window} rows from {start} of sizes {list(whole.shape)}.")
         self.OutputBlob(0).feed(whole.narrow(0, start, window))
 
 
@@ -260,10 +258,8 @@ class RecurrentNetworkGradient(TorchOperator):
         self._params: list[tuple[str, str]] = []
         params = self.GetRepeatedArgument("param")
         names = self.GetRepeatedArgument("param_grads")
-        require(
-            len(names) in (0, len(params)),
-            f"There are {len(params)} values of param, and {len(names)} param_grads.",
-        )
+        fits = len(names) in (0, len(params))
+        require(fits, f"There are {len(params)} values of param, and {len(names)} param_grads.")
         for i, place in enumerate(params):
             gradient = outputs[1 + i]
             self._params.append((inputs[place + len(self._given)], gradient))

@@ -176,10 +176,8 @@ class Do(TorchOperator):
             "blobs each.",
         )
         chosen = [outer[place] for place in places]
-        require(
-            len({*chosen}) == len(chosen) and {*chosen} == {*outer},
-            f"inner_blobs stand for {chosen}; each of {list(outer)} is needed once.",
-        )
+        fits = len({*chosen}) == len(chosen) and {*chosen} == {*outer}
+        require(fits, f"inner_blobs stand for {chosen}; each of {list(outer)} is needed once.")
         self._names = dict(zip(inner, chosen, strict=True))
 
     def RunOnDevice(self) -> None:

@@ -53,10 +53,8 @@ class _Append(OfColumns):
             f"Rows of sizes {list(more.sizes())[1:]} cannot be appended to rows of "
             f"{list(before.sizes())[1:]}.",
         )
-        require(
-            before.dtype() == more.dtype(),
-            f"Rows of {more.dtype()} cannot be appended to rows of {before.dtype()}.",
-        )
+        fits = before.dtype() == more.dtype()
+        require(fits, f"Rows of {more.dtype()} cannot be appended to rows of {before.dtype()}.")
 
     def append(self, i: int, j: int, o: int) -> None:
         """Append the rows of input `j` to output `o`, which is in place of input `i`."""
@@ -96,16 +94,12 @@ class AtomicAppend(_Append):
 
     def _append_all(self) -> None:
         n = (self.InputSize() - 1) // 2
-        require(
-            self.OutputSize() == n,
-            f"There are {n} tensors to append to, but {self.OutputSize()} outputs.",
-        )
+        fits = self.OutputSize() == n
+        require(fits, f"There are {n} tensors to append to, but {self.OutputSize()} outputs.")
         for o in range(n):
             if not self._is_new(self.Input(1 + o)):
-                require(
-                    self.IsInputOutputAlias(1 + o, o),
-                    f"Output {o} must be in place of input {1 + o}.",
-                )
+                fits = self.IsInputOutputAlias(1 + o, o)
+                require(fits, f"Output {o} must be in place of input {1 + o}.")
             self.check_rows(1 + o, 1 + n + o)
         for o in range(n):
             self.append(1 + o, 1 + n + o, o)

@@ -117,10 +117,8 @@ class CreateBlobsQueue(TorchOperator):
 
     def RunOnDevice(self) -> None:
         capacity, n = self.GetSingleArgument("capacity", 1), self.GetSingleArgument("num_blobs", 1)
-        require(
-            capacity >= 0 and n >= 0,
-            f"capacity and num_blobs must not be negative: {capacity}, {n}.",
-        )
+        fits = capacity >= 0 and n >= 0
+        require(fits, f"capacity and num_blobs must not be negative: {capacity}, {n}.")
         fields = self.GetRepeatedArgument("field_names")
         require(len(fields) in (0, n), f"There are {len(fields)} field_names, but {n} blobs.")
         name, workspace = self._definition.outputs[0], self._workspace
@@ -151,10 +149,8 @@ class _OfQueue(TorchOperator):
     def checked(self, queue: BlobsQueue, more: int) -> BlobsQueue:
         """Raise EnforceNotMet unless there is an output per blob of the queue, and `more`."""
         n = self.OutputSize() - more
-        require(
-            n == queue.n_blobs,
-            f"The queue has {queue.n_blobs} blobs per record, but there are {n} outputs.",
-        )
+        fits = n == queue.n_blobs
+        require(fits, f"The queue has {queue.n_blobs} blobs per record, but there are {n} outputs.")
         return queue
 
     def give_status(self, done: bool) -> None:
@@ -264,14 +260,10 @@ class WeightedSampleDequeueBlobs(_OfQueue):
         self._place = self.GetSingleArgument("table_idx_blob", -1)
         require(self._place < self.OutputSize() - 1, f"There is no output {self._place}.")
         weights = self.GetRepeatedArgument("weights", [1.0] * self.InputSize())
-        require(
-            len(weights) == self.InputSize(),
-            f"There are {self.InputSize()} queues, but {len(weights)} weights.",
-        )
-        require(
-            min(weights) >= 0 and sum(weights) > 0,
-            f"The weights must not be negative, and not all 0: {weights}.",
-        )
+        fits = len(weights) == self.InputSize()
+        require(fits, f"There are {self.InputSize()} queues, but {len(weights)} weights.")
+        fits = min(weights) >= 0 and sum(weights) > 0
+        require(fits, f"The weights must not be negative, and not all 0: {weights}.")
         self._weights = torch.tensor(weights, dtype=torch.float32, device="cpu")
 
     def RunOnDevice(self) -> None:

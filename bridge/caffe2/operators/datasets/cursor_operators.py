@@ -71,10 +71,8 @@ class _Reader(OfColumns):
 
     def store_columns(self, columns: list[Column]) -> None:
         """Set the outputs to columns."""
-        require(
-            self.OutputSize() >= len(columns),
-            f"There are {len(columns)} columns, but {self.OutputSize()} outputs.",
-        )
+        fits = self.OutputSize() >= len(columns)
+        require(fits, f"There are {len(columns)} columns, but {self.OutputSize()} outputs.")
         for o, column in enumerate(columns):
             put_column(self, o, column)
 
@@ -141,10 +139,8 @@ class SortAndShuffle(_Reader):
         size = len(dataset.columns[max(field, 0)])
         order = list(range(size))
         if field >= 0:
-            require(
-                cursor.fields.domains[field] == 0,
-                f"Field {field} is part of a list, not of the records.",
-            )
+            fits = cursor.fields.domains[field] == 0
+            require(fits, f"Field {field} is part of a list, not of the records.")
             keys = self.integers(field + 1, INT32)
             require(len(keys) >= size, f"Field {field} must have one number per record.")
             order.sort(key=keys.__getitem__)
@@ -176,10 +172,8 @@ class ReadRandomBatch(_Reader):
     def _read(self, cursor: TreeCursor) -> None:
         columns = self.columns(3)
         fields = cursor.fields
-        require(
-            len(columns) == len(fields.names),
-            f"There are {len(columns)} columns, but {len(fields.names)} fields.",
-        )
+        fits = len(columns) == len(fields.names)
+        require(fits, f"There are {len(columns)} columns, but {len(fields.names)} fields.")
         order, table = self.integers(1, INT64), self.x(2, INT64)
         require(table.dim() == 2, "The offsets must have two dimensions.")
         count = self.batch_size()
@@ -199,10 +193,8 @@ class ReadRandomBatch(_Reader):
         for column, domain in zip(columns, fields.domains, strict=True):
             offsets = table[:, domain].tolist()
             parts = [(offsets[one], offsets[one + 1] - offsets[one]) for one in chosen]
-            require(
-                all(min(first, n) >= 0 and first + n <= len(column) for first, n in parts),
-                "The offsets are out of range of a column.",
-            )
+            fits = all(min(first, n) >= 0 and first + n <= len(column) for first, n in parts)
+            require(fits, "The offsets are out of range of a column.")
             read.append(column.chosen(parts))
         self.store_columns(read)
         cursor.offsets = [start + count]

@@ -24,10 +24,8 @@ class Dataset:
     """
 
     def __init__(self, fields: Fields, columns: list[Column]) -> None:
-        require(
-            len(columns) == len(fields.names),
-            f"There are {len(columns)} columns, but {len(fields.names)} fields.",
-        )
+        fits = len(columns) == len(fields.names)
+        require(fits, f"There are {len(columns)} columns, but {len(fields.names)} fields.")
         self.fields = fields
         self.columns = columns
         self.lengths = [self._lengths_of(field) for field in fields.lengths]

@@ -87,10 +87,8 @@ class LastNWindowCollector(OfColumns):
 
     def _number(self, i: int, dtype: c10.TypeMeta) -> int:
         tensor = self.Input(i)
-        require(
-            tensor.dtype() is dtype and tensor.numel() == 1,
-            f"Input {i} must be one number of type {dtype}.",
-        )
+        fits = tensor.dtype() is dtype and tensor.numel() == 1
+        require(fits, f"Input {i} must be one number of type {dtype}.")
         require(i != 1 or tensor.dim() == 0, f"Input {i} must have no dimensions.")
         return int(tensor.data(dtype)[0])
 

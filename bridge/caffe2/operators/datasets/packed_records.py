@@ -71,10 +71,8 @@ class UnPackRecords(OfColumns):
     def RunOnDevice(self) -> None:
         records = self._records()
         prototypes = self.columns(1)
-        require(
-            bool(records) or bool(prototypes),
-            "Without records, the columns must be given by prototypes.",
-        )
+        fits = bool(records) or bool(prototypes)
+        require(fits, "Without records, the columns must be given by prototypes.")
         columns = prototypes or list(records[0])
         n = len(self.GetRepeatedArgument("fields"))
         require(

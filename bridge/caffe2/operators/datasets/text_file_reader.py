@@ -86,10 +86,8 @@ class TextFileReaderRead(TorchOperator):
 
     def RunOnDevice(self) -> None:
         reader = self.Input(0, TextFileReader)
-        require(
-            self.OutputSize() == len(reader.types),
-            f"There are {len(reader.types)} fields and {self.OutputSize()} outputs.",
-        )
+        fits = self.OutputSize() == len(reader.types)
+        require(fits, f"There are {len(reader.types)} fields and {self.OutputSize()} outputs.")
         rows = reader.take(self.GetSingleArgument("batch_size", 1))
         columns = list(zip(*rows, strict=True)) or [()] * len(reader.types)
         found: list[Any] = []

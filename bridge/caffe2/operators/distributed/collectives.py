@@ -209,10 +209,8 @@ class Allgather(CollectiveOperator):
         inputs = [self.x(i).reshape(-1) for i in range(1, self.InputSize())]
         first, dtype = inputs[0], self.Input(1).dtype()
         for one in inputs:
-            require(
-                one.dtype == first.dtype and one.shape == first.shape,
-                "All inputs have one type and size.",
-            )
+            fits = one.dtype == first.dtype and one.shape == first.shape
+            require(fits, "All inputs have one type and size.")
         mine = first if len(inputs) == 1 else torch.cat(inputs)
         out = self.out(0, [world.size * mine.numel()], dtype)
         self.agree(world, mine, timeout)

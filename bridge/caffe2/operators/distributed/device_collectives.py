@@ -38,32 +38,23 @@ def gathered(xs: list[Tensor]) -> list[Tensor]:
 
 def scattered(xs: list[Tensor]) -> list[Tensor]:
     """Return the sum in as many parts as there are tensors, each on the device of its own."""
-    require(
-        xs[0].dim() > 0 and xs[0].shape[0] == len(xs),
-        "the first dimension is the number of inputs",
-        *(xs[0], len(xs)),
-    )
+    fits = xs[0].dim() > 0 and xs[0].shape[0] == len(xs)
+    require(fits, "the first dimension is the number of inputs", xs[0], len(xs))
     found = total(xs)
     return [found[i].to(x.device).clone() for i, x in enumerate(xs)]
 
 
 def _require_same(xs: list[Tensor]) -> None:
-    require(
-        all(x.shape == xs[0].shape and x.dtype == xs[0].dtype for x in xs),
-        "the inputs have the same sizes and type",
-        *xs,
-    )
+    fits = all(x.shape == xs[0].shape and x.dtype == xs[0].dtype for x in xs)
+    require(fits, "the inputs have the same sizes and type", *xs)
 
 
 class _Collective(TorchOperator):
     def RunOnDevice(self) -> None:
         xs = [self.x(i) for i in range(self.InputSize())]
         results = self.results(xs)
-        require(
-            len(results) == self.OutputSize(),
-            f"there are {len(results)} outputs",
-            self.OutputSize(),
-        )
+        fits = len(results) == self.OutputSize()
+        require(fits, f"there are {len(results)} outputs", self.OutputSize())
         for o, result in enumerate(results):
             self.put(o, result)
 

@@ -50,10 +50,8 @@ class SendTensor(_PointToPoint):
         """Send the sizes, then the elements."""
         x, dtype = self.x(1), self.Input(1).dtype()
         dst, tag = self.number(2, "dst", _ANY), self.number(3, "tag", 0)
-        require(
-            0 <= dst < world.size and dst != world.rank,
-            f"dst is the rank of another process, 0 to below {world.size}, not {dst}.",
-        )
+        fits = 0 <= dst < world.size and dst != world.rank
+        require(fits, f"dst is the rank of another process, 0 to below {world.size}, not {dst}.")
         with world.group("ReceiveTensor") as group:
             if not self.GetSingleArgument("raw_buffer", False):
                 sizes = list(x.shape)

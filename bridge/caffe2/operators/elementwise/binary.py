@@ -44,10 +44,8 @@ _MOST_BY_CHANNEL = 1 << 16
 def _matched(a: Tensor, b: Tensor, broadcast: Broadcast, in_place: InPlace | None) -> Tensor:
     """Return `b`, or a view of it, that broadcasts with `a` as in NumPy."""
     if broadcast.is_set:
-        require(
-            not in_place or in_place[0] != 1,
-            "with broadcast=1 the output is not in place of input 1",
-        )
+        fits = not in_place or in_place[0] != 1
+        require(fits, "with broadcast=1 the output is not in place of input 1")
         return broadcast.view(a, b)
     if a.shape != b.shape:
         try:

@@ -127,11 +127,8 @@ def clip_tensor_by_scaling(
     require(threshold > 0, "the argument threshold is positive", threshold)
     most: Tensor | float = threshold
     if additional_threshold is not None:
-        require(
-            additional_threshold.numel() == 1,
-            "the factor of the threshold has one element",
-            additional_threshold,
-        )
+        fits = additional_threshold.numel() == 1
+        require(fits, "the factor of the threshold has one element", additional_threshold)
         most = additional_threshold.view(()) * threshold
     norm = norm.view(())
     factor = torch.where(norm > most, most / norm, norm.new_ones(()))

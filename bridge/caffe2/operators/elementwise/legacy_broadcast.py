@@ -70,10 +70,8 @@ class Broadcast:
         if self.is_set:
             axis = axis_of(axis, axis_str, arguments.single("order", "NCHW"))
         elif arguments.type == "Pow" and arguments.inputs == 2:
-            require(
-                axis == -1 and not axis_str,
-                "broadcast=1 is set for the arguments axis and axis_str",
-            )
+            fits = axis == -1 and not axis_str
+            require(fits, "broadcast=1 is set for the arguments axis and axis_str")
         self._axis = axis
 
     def view(self, a: Tensor, b: Tensor) -> Tensor:

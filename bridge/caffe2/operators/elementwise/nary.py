@@ -102,10 +102,8 @@ def weighted_sum(*xs: Tensor, in_place: InPlace | None = None, out: Out = None) 
     for x, weight in zip(values, weights, strict=True):
         require(x.numel() == first.numel(), "the inputs have the same number of elements", x, first)
         require(weight.numel() == 1, "a weight has one element", weight)
-    require(
-        not in_place or all(x is not first for x in values[1:]),
-        "the output is in place of input 0 only",
-    )
+    fits = not in_place or all(x is not first for x in values[1:])
+    require(fits, "the output is in place of input 0 only")
     total = torch.mul(first, weights[0].view(()), out=out)
     for x, weight in zip(values[1:], weights[1:], strict=True):
         total = torch.addcmul(total, x.view(first.shape), weight.view(()), out=out)

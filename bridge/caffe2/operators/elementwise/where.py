@@ -14,12 +14,8 @@ _TYPES = {"condition": BOOL, "x": None, "y": "x"}
 
 def _by_rows(condition: Tensor, x: Tensor) -> Tensor:
     """Return a view of conditions, one per row of `x`, that broadcasts with `x`."""
-    require(
-        condition.dim() == 1 and x.dim() > 0 and condition.shape[0] == x.shape[0],
-        "there is one bool per row",
-        condition,
-        x,
-    )
+    fits = condition.dim() == 1 and x.dim() > 0 and condition.shape[0] == x.shape[0]
+    require(fits, "there is one bool per row", condition, x)
     return condition.view(-1, *[1] * (x.dim() - 1))
 
 

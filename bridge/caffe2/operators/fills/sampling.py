@@ -58,10 +58,8 @@ class SampleCount:
     def __init__(self, arguments: Arguments) -> None:
         self.number = arguments.single("num_samples", 0)
         require(self.number >= 0, "num_samples is not negative", self.number)
-        require(
-            arguments.inputs == 1 or not arguments.has("num_samples"),
-            "num_samples is an argument or input 1, not both",
-        )
+        fits = arguments.inputs == 1 or not arguments.has("num_samples")
+        require(fits, "num_samples is an argument or input 1, not both")
 
 
 @operator(

@@ -75,11 +75,8 @@ def conv(
     """
     order = image_order(order)
     x, w, window = _operands(x, filter, windows, group, order)
-    require(
-        bias is None or bias.shape == w.shape[:1],
-        "the bias has one dimension, with one value per output",
-        bias,
-    )
+    fits = bias is None or bias.shape == w.shape[:1]
+    require(fits, "the bias has one dimension, with one value per output", bias)
     if min(window.sizes) <= 0:
         return channels_last(x.new_empty(x.shape[0], w.shape[0], *window.sizes), order)
     y: Tensor

@@ -48,16 +48,10 @@ def deform_conv(
     n, channels = x.shape[:2]
     window = windows.on(x.shape[2:])
     places = window.kernel[0] * window.kernel[1]
-    require(
-        list(filter.shape[1:]) == [channels // group, *window.kernel],
-        "the filter has the channels and the size of the windows",
-        filter,
-    )
-    require(
-        list(offset.shape) == [n, deformable_group * places * 2, *window.sizes],
-        "there are two offsets for each element of the windows",
-        offset,
-    )
+    fits = list(filter.shape[1:]) == [channels // group, *window.kernel]
+    require(fits, "the filter has the channels and the size of the windows", filter)
+    fits = list(offset.shape) == [n, deformable_group * places * 2, *window.sizes]
+    require(fits, "there are two offsets for each element of the windows", offset)
     columns = _sampled(x, offset, window, deformable_group)
     weights = filter.view(group, -1, filter[0].numel())
     rows = columns.view(n, group, weights.shape[2], -1)

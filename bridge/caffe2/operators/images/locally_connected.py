@@ -34,11 +34,8 @@ def _operands(
     require(group == 1, "group is 1", group)
     rank = x.dim() - 2
     require(1 <= rank <= 3, "X has one to three spatial dimensions", x)
-    require(
-        w.dim() == 2 * rank + 2,
-        "the filter has dimensions for windows, outputs, channels and kernel",
-        w,
-    )
+    fits = w.dim() == 2 * rank + 2
+    require(fits, "the filter has dimensions for windows, outputs, channels and kernel", w)
     window = windows.on(x.shape[2:])
     require(set(window.dilation) == {1}, "dilation is 1", window.dilation)
     require(list(w.shape[:rank]) == list(window.sizes), "there is one filter per window", w)
@@ -73,11 +70,8 @@ def locally_connected(
     outputs = filters.shape[1]
     y = torch.einsum("ncyk,ymck->nmy", cut, filters)
     if bias is not None:
-        require(
-            list(bias.shape) == [*window.sizes, outputs],
-            "there is one bias per element of Y's images",
-            bias,
-        )
+        fits = list(bias.shape) == [*window.sizes, outputs]
+        require(fits, "there is one bias per element of Y's images", bias)
         y = y + bias.view(-1, outputs).t()
     return channels_last(y.reshape(x.shape[0], outputs, *window.sizes), order)
 

@@ -44,12 +44,8 @@ class Padding(Windows):
             return torch.constant_pad_nd(x, self.sides, value)
         if self.mode == "reflect":
             height, width = x.shape[2:]
-            require(
-                max(self.sides[:2]) < width and max(self.sides[2:]) < height,
-                "reflecting pads are smaller than the image",
-                self.pads,
-                x,
-            )
+            fits = max(self.sides[:2]) < width and max(self.sides[2:]) < height
+            require(fits, "reflecting pads are smaller than the image", self.pads, x)
         found = functional.pad(x, self.sides, mode=self.mode)
         return found
 

@@ -33,11 +33,8 @@ def _scales(
         require(given.dim() == 1 and given.numel() == 2, "there are two scales", given)
         found = given.tolist()
     require(min(found) > 0, "scales are positive", found)
-    require(
-        allowed is None or all(map(tuple.__contains__, allowed, found)),
-        f"scales are among {allowed}",
-        found,
-    )
+    fits = allowed is None or all(map(tuple.__contains__, allowed, found))
+    require(fits, f"scales are among {allowed}", found)
     return found
 
 

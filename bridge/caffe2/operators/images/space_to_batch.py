@@ -37,11 +37,8 @@ def space_to_batch(x: Tensor, *, blocks: Blocks) -> Tensor:
     pad, size = blocks.pad, blocks.size
     padded = torch.constant_pad_nd(x, (pad, pad, blocks.top, pad))
     n, c, height, width = padded.shape
-    require(
-        height % size == 0 and width % size == 0,
-        "the sizes of the image are divisible by block_size",
-        padded,
-    )
+    fits = height % size == 0 and width % size == 0
+    require(fits, "the sizes of the image are divisible by block_size", padded)
     cut = padded.view(n, c, height // size, size, width // size, size)
     return cut.permute(3, 5, 0, 1, 2, 4).flatten(0, 2)
 

@@ -39,12 +39,8 @@ class TransposedWindows(Windows):
             self.stride,
             self.adj,
         )
-        require(
-            all(adj <= stride for adj, stride in zip(self.adj, self.stride, strict=True)),
-            "adj is at most the stride",
-            self.adj,
-            self.stride,
-        )
+        fits = all(adj <= stride for adj, stride in zip(self.adj, self.stride, strict=True))
+        require(fits, "adj is at most the stride", self.adj, self.stride)
         pads = self.pads if self.legacy == NOTSET else [0] * 2 * len(self.kernel)
         require(min(pads) >= 0, "pads are not negative", pads)
         self.head, self.tail = pads[: len(pads) // 2], pads[len(pads) // 2 :]

@@ -70,11 +70,8 @@ def spatial_bn(
     Follows SpatialBNOp, caffe2/operators/spatial_batch_norm_op.h, PyTorch 1.8.1.
     """
     order = image_order(order)
-    require(
-        outputs in (0, 1 if is_test else 5),
-        "there is one output in test, five in training",
-        outputs,
-    )
+    fits = outputs in (0, 1 if is_test else 5)
+    require(fits, "there is one output in test, five in training", outputs)
     require(epsilon > 0, "epsilon is positive", epsilon)
     require(0 <= momentum <= 1, "momentum is in [0, 1]", momentum)
     x = channels_first(x, order)

@@ -28,11 +28,8 @@ def inference_lstm(
     and (4 H, H), and with `has_biases` two biases (4 H). Gates: input, forget, candidate, output.
     """
     wanted = num_layers * (1 + bidirectional) * (4 if has_biases else 2)
-    require(
-        len(xs) == 3 + wanted and xs[0].dim() == 3,
-        f"there are a sequence, two states and {wanted} weights",
-        *xs,
-    )
+    fits = len(xs) == 3 + wanted and xs[0].dim() == 3
+    require(fits, f"there are a sequence, two states and {wanted} weights", *xs)
     states = xs[1], xs[2]
     # torch.lstm compares neither sizes nor types, and reads and writes outside of its memory.
     directions = 1 + bidirectional

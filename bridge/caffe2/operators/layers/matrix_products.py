@@ -156,12 +156,8 @@ def mat_mul(
     require(left.shape[1] == right.shape[0], "the inner sizes of A and B agree", a, b)
     sizes = (left.shape[0], right.shape[1])
     result = sizes if shape is None else tuple(shape.shape)
-    require(
-        math.prod(result) == math.prod(sizes),
-        "the shape in input 2 has as many elements as Y",
-        sizes,
-        result,
-    )
+    fits = math.prod(result) == math.prod(sizes)
+    require(fits, "the shape in input 2 has as many elements as Y", sizes, result)
     if out is not None:
         torch.mm(left, right, out=out.view(sizes))
         return out

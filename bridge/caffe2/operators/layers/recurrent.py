@@ -27,11 +27,8 @@ def _split(
     """
     n = state.shape[-2]
     own = 2 if sequence_lengths else 1
-    require(
-        len(following) >= own + floats,
-        "there are the inputs that sequence_lengths implies",
-        len(following),
-    )
+    fits = len(following) >= own + floats
+    require(fits, "there are the inputs that sequence_lengths implies", len(following))
     for one in following[:own]:
         require(one.dtype == torch.int32, "lengths and the step are int32", one.dtype)
     for one in following[own : own + floats]:

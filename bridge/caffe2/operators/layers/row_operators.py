@@ -33,12 +33,8 @@ def scale_blobs(*xs: Tensor, scale: float = 1.0, outputs: OutputCount = 0) -> li
 )
 def square_root_divide(x: Tensor, scale: Tensor, *, out: Out = None) -> Tensor:
     """Each row of X divided by the square root of its number in `scale`, unless that is 0."""
-    require(
-        x.dim() > 0 and scale.dim() > 0 and scale.shape[0] == scale.numel() == x.shape[0],
-        "there is one number per row of X",
-        scale,
-        x,
-    )
+    fits = x.dim() > 0 and scale.dim() > 0 and scale.shape[0] == scale.numel() == x.shape[0]
+    require(fits, "there is one number per row of X", scale, x)
     if has_values(scale):
         require(bool((scale >= 0).all()), "the numbers are not negative")
     factor = torch.rsqrt(scale.to(x.dtype)).masked_fill(scale == 0, 1.0)

@@ -32,12 +32,8 @@ def slice_gradient(
     gradient = others[-1]
     firsts: list[int] = others[0].tolist() if len(others) == 3 else starts or []
     lasts: list[int] = others[1].tolist() if len(others) == 3 else ends or []
-    require(
-        len(firsts) == len(lasts) <= data.dim(),
-        "there are as many starts as ends, at most one per dimension",
-        firsts,
-        lasts,
-    )
+    fits = len(firsts) == len(lasts) <= data.dim()
+    require(fits, "there are as many starts as ends, at most one per dimension", firsts, lasts)
     sizes = list(data.shape)
     pads: list[int] = []  # of the last dimension first
     for dim, (start, end) in enumerate(zip(firsts, lasts, strict=True)):

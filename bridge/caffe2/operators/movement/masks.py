@@ -22,12 +22,8 @@ from bridge.caffe2.operators.base.rows_and_segments import copied_rows, segment_
 def boolean_mask(data: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """The rows of the data where the mask is True, and their indices."""
     require(data.dim() >= 1, "the data have at least one dimension", data)
-    require(
-        mask.dim() == 1 and mask.shape[0] == data.shape[0],
-        "the mask has one element per row",
-        mask,
-        data,
-    )
+    fits = mask.dim() == 1 and mask.shape[0] == data.shape[0]
+    require(fits, "the mask has one element per row", mask, data)
     places = mask.nonzero().view(-1)
     return data.index_select(0, places), places
 
@@ -38,12 +34,8 @@ def boolean_mask_gradient(mask: Tensor, dy: Tensor) -> Tensor:
 
     Whole rows are put back; Caffe2 puts back only their first elements.
     """
-    require(
-        mask.dim() == 1 and dy.dim() >= 1,
-        "the mask has one dimension, the gradient at least one",
-        mask,
-        dy,
-    )
+    fits = mask.dim() == 1 and dy.dim() >= 1
+    require(fits, "the mask has one dimension, the gradient at least one", mask, dy)
     if has_values(mask):
         n = int(mask.sum())
         require(n == dy.shape[0], f"the gradient has the {n} rows that the mask keeps", dy)
@@ -71,12 +63,8 @@ def boolean_unmask(*masks_and_values: Tensor) -> Tensor:
     masks, values = masks_and_values[::2], masks_and_values[1::2]
     for mask, value in zip(masks, values, strict=True):
         require(mask.dtype == torch.bool, "masks are of bools", mask.dtype)
-        require(
-            mask.dim() == 1 and mask.shape == masks[0].shape,
-            "masks have one dimension and the same size",
-            mask,
-            masks[0],
-        )
+        fits = mask.dim() == 1 and mask.shape == masks[0].shape
+        require(fits, "masks have one dimension and the same size", mask, masks[0])
         require(value.dim() == 1, "values have one dimension", value)
         require(value.dtype == values[0].dtype, "values have the same type", value.dtype)
     taken = torch.zeros_like(masks[0])

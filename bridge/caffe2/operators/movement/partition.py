@@ -113,12 +113,8 @@ def gather_by_key(keys: Tensor, *parts: Tensor) -> Tensor:
     require(keys.dim() == 1, "the keys have one dimension", keys)
     first = parts[0]
     for part in parts:
-        require(
-            part.dtype == first.dtype and part.dim() >= 1 and part.shape[1:] == first.shape[1:],
-            "the parts have the same type and row sizes",
-            part,
-            first,
-        )
+        fits = part.dtype == first.dtype and part.dim() >= 1 and part.shape[1:] == first.shape[1:]
+        require(fits, "the parts have the same type and row sizes", part, first)
     flat = torch.remainder(keys, len(parts))
     result = first.new_zeros((keys.shape[0], *first.shape[1:]))
     for i, part in enumerate(parts):

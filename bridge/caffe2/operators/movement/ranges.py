@@ -29,11 +29,8 @@ def gather_ranges(data: Tensor, ranges: Tensor) -> tuple[Tensor, Tensor]:
     ranges: (rows, ranges, 2), start and length.
     """
     require(data.dim() == 1, "the data have one dimension", data)
-    require(
-        ranges.dim() == 3 and ranges.shape[1] > 0 and ranges.shape[2] == 2,
-        "ranges have the sizes (batch, ranges, 2)",
-        ranges,
-    )
+    fits = ranges.dim() == 3 and ranges.shape[1] > 0 and ranges.shape[2] == 2
+    require(fits, "ranges have the sizes (batch, ranges, 2)", ranges)
     places = ranges_of(ranges.reshape(-1, 2), data.numel())
     return rows_at(data, places), ranges[:, :, 1].sum(1).int()
 
@@ -63,10 +60,8 @@ class GatherRangesToDense(TorchOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._lengths = self.GetRepeatedArgument("lengths")
-        require(
-            bool(self._lengths) and min(self._lengths) > 0,
-            "The argument lengths must have positive numbers, one per output.",
-        )
+        fits = bool(self._lengths) and min(self._lengths) > 0
+        require(fits, "The argument lengths must have positive numbers, one per output.")
         self._observed = 0
         self._mismatched = [0] * len(self._lengths)
         self._empty = [0] * len(self._lengths)
@@ -106,10 +101,8 @@ class GatherRangesToDense(TorchOperator):
             (empty, "max_empty_ratio", 1.0),
         ):
             ratio = self.GetSingleArgument(name, default)
-            require(
-                ratio >= 1 or all(count <= counted * ratio for count in counts),
-                f"More ranges have another length, or are empty, than {name} allows.",
-            )
+            fits = ratio >= 1 or all(count <= counted * ratio for count in counts)
+            require(fits, f"More ranges have another length, or are empty, than {name} allows.")
         self._observed, self._empty, self._mismatched = seen, empty, mismatched
         for o, result in enumerate(results):
             self.store(o, result, items, dtype)

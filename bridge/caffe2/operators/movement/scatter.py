@@ -113,12 +113,8 @@ def scatter(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 1) ->
     )
     row_indices(indices, data.shape[axis])
     runs, places = _in_runs(data, axis), _in_runs(indices.long(), axis)
-    require(
-        places.shape[0] <= runs.shape[0] and places.shape[2] <= runs.shape[2],
-        "the indices fit into the data",
-        indices,
-        data,
-    )
+    fits = places.shape[0] <= runs.shape[0] and places.shape[2] <= runs.shape[2]
+    require(fits, "the indices fit into the data", indices, data)
     updates = updates.reshape(places.shape)
     if data.dtype == torch.uint16:  # torch computes with its bits, not with the type
         runs, updates = runs.view(torch.int16), updates.view(torch.int16)
@@ -140,12 +136,8 @@ def copy_rows_to_tensor(data: Tensor, indices: Tensor, row: Tensor, *, out: Out 
     """Assign a row to the rows of the data at the indices, in place."""
     require(data.dim() == 2, "the data have two dimensions", data)
     require(indices.dim() == 1 and row.dim() == 1, "indices and row have one dimension")
-    require(
-        row.shape[0] == data.shape[1],
-        "width of input tensor should match lengths of row",
-        row,
-        data,
-    )
+    fits = row.shape[0] == data.shape[1]
+    require(fits, "width of input tensor should match lengths of row", row, data)
     places = row_indices(indices, data.shape[0])
     target = data.clone() if out is None else out
     return target.index_put_((places,), row)
@@ -157,12 +149,8 @@ def remove_data_blocks(data: Tensor, indices: Tensor) -> Tensor:
     if indices.dim() and not indices.shape[0]:  # of any type
         return data
     require(indices.dtype in (torch.int32, torch.int64), "indices are integers", indices.dtype)
-    require(
-        data.dim() > 0 and indices.dim() == 1,
-        "the indices have one dimension, the data at least one",
-        indices,
-        data,
-    )
+    fits = data.dim() > 0 and indices.dim() == 1
+    require(fits, "the indices have one dimension, the data at least one", indices, data)
     keep = torch.ones(data.shape[0], dtype=torch.bool, device=data.device)
     keep[row_indices(indices, data.shape[0])] = False
     return data[keep]

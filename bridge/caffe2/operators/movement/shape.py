@@ -78,11 +78,8 @@ def reshape(
     dtype = torch.int64
     if new_shape is not None:
         require(shape is None, "the shape is an argument or an input, not both")
-        require(
-            new_shape.dim() == 1 and new_shape.numel() > 0,
-            "input 1 is a list of sizes that is not empty",
-            new_shape,
-        )
+        fits = new_shape.dim() == 1 and new_shape.numel() > 0
+        require(fits, "input 1 is a list of sizes that is not empty", new_shape)
         wanted: list[int] = new_shape.tolist()
         dtype = new_shape.dtype
     else:

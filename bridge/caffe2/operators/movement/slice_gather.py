@@ -61,10 +61,8 @@ def slice_(
         for given in (starts_input, ends_input):
             require(given.dim() == 1, "starts and ends have one dimension", given)
         starts, ends = starts_input.tolist(), ends_input.tolist()
-    require(
-        starts is not None and ends is not None,
-        "there are the arguments starts and ends, or inputs",
-    )
+    fits = starts is not None and ends is not None
+    require(fits, "there are the arguments starts and ends, or inputs")
     assert starts is not None
     assert ends is not None
     if len(starts) != len(ends) or len(starts) > data.dim():

@@ -24,12 +24,8 @@ def sparse_to_dense(
 
     The number of rows is `output_first_dim`, that of `like`, or the greatest index + 1.
     """
-    require(
-        indices.dim() == 1 and values.dim() >= 1,
-        "the indices have one dimension, the values at least one",
-        indices,
-        values,
-    )
+    fits = indices.dim() == 1 and values.dim() >= 1
+    require(fits, "the indices have one dimension, the values at least one", indices, values)
     require(indices.shape[0] == values.shape[0], "there is one value per index", indices, values)
     n = output_first_dim
     if n > 0:
@@ -45,12 +41,8 @@ def sparse_to_dense(
 
 def _places(lengths: Tensor, indices: Tensor, width: int) -> Tensor:
     """Return the flat indices in a matrix with rows of `width`."""
-    require(
-        lengths.dim() == 1 and indices.dim() == 1,
-        "lengths and indices have one dimension",
-        lengths,
-        indices,
-    )
+    fits = lengths.dim() == 1 and indices.dim() == 1
+    require(fits, "lengths and indices have one dimension", lengths, indices)
     ids = segment_ids(lengths, indices.shape[0])
     return ids * width + row_indices(indices, width)
 

@@ -37,10 +37,8 @@ class SparseToDenseMask(TorchOperator):
         items: list[Any] = []
         values, default = self.load(1, items), self.load(2, items)
         dtype = self.Input(1).dtype()
-        require(
-            ids.dim() == 1 and values.dim() >= 1,
-            "Ids must have one dimension, values at least one.",
-        )
+        fits = ids.dim() == 1 and values.dim() >= 1
+        require(fits, "Ids must have one dimension, values at least one.")
         require(len(ids) == values.size(0), "There must be one value per id.")
         require(self.Input(2).dtype() is dtype, "The default must have the type of the values.")
         require(

@@ -146,10 +146,8 @@ class Computed(_Lowp):
         plain = [self.real(i) for i in range(self.InputSize())]
         operands = list(plain)
         for i in activations:
-            require(
-                name != "Conv" or self.InputIsType(i, Int8TensorCPU),
-                "X is an Int8 tensor, as the operator Quantize makes it",
-            )
+            fits = name != "Conv" or self.InputIsType(i, Int8TensorCPU)
+            require(fits, "X is an Int8 tensor, as the operator Quantize makes it")
             operands[i] = reals(*self.activation(i))
         if weights is not None and self.InputIsTensorType(weights, c10.DeviceType.CPU):
             operands[weights] = self.weights(plain[weights]).reals()

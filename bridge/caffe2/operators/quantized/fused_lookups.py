@@ -34,12 +34,8 @@ LOOK_UP = {"table": (c10.uint8,), "indices": INTS, "lengths": INTS, "mapping": I
 
 
 def _check(indices: Tensor, lengths: Tensor, weights: Tensor | None = None) -> None:
-    require(
-        indices.dim() == 1 and lengths.dim() == 1,
-        "indices and lengths have one dimension",
-        indices,
-        lengths,
-    )
+    fits = indices.dim() == 1 and lengths.dim() == 1
+    require(fits, "indices and lengths have one dimension", indices, lengths)
     if weights is not None:
         require(weights.shape == indices.shape, "there is one weight per index", weights, indices)
 

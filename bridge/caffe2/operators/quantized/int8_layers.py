@@ -109,11 +109,8 @@ class Int8Conv(_ImageOperator):
         for images in (x.bytes, w.bytes):
             require(images.dim() == 4, "images have four dimensions", images)
         group, (*kernel, channels) = self.group, w.bytes.shape[1:]
-        require(
-            x.bytes.shape[3] == channels * group and w.bytes.shape[0] % group == 0,
-            "the filter has the channels of X, over group",
-            *(x.bytes, w.bytes, group),
-        )
+        fits = x.bytes.shape[3] == channels * group and w.bytes.shape[0] % group == 0
+        require(fits, "the filter has the channels of X, over group", x.bytes, w.bytes, group)
         window = self.window(x.bytes.shape[1:3])
         require(list(window.kernel) == kernel, "the filter has the size of the kernel", w.bytes)
         left, right = _exact(x, w, math.prod(kernel) * channels)
@@ -166,11 +163,8 @@ class Int8FC(_Layer):
     def computed(self) -> Tensor:
         x, w, bias = self.operands()
         rows = x.bytes.flatten(1)
-        require(
-            w.bytes.dim() == 2 and rows.shape[1] == w.bytes.shape[1],
-            "X has as many elements per row as the weights",
-            *(x.bytes, w.bytes),
-        )
+        fits = w.bytes.dim() == 2 and rows.shape[1] == w.bytes.shape[1]
+        require(fits, "X has as many elements per row as the weights", x.bytes, w.bytes)
         left, right = _exact(x, w, rows.shape[1])
         return self.finished(left.flatten(1) @ right.t(), x, w, bias)
 

@@ -95,11 +95,8 @@ class Int8Operator(TorchOperator):
 
     def require_probabilities(self) -> None:
         """Raise EnforceNotMet unless the output is from 0 to 1 in steps of 1/256."""
-        require(
-            self.zero_point == 0 and abs(self.scale - 1 / 256) < 1e-5,
-            "Y_scale is 1 / 256, and Y_zero_point 0",
-            *(self.scale, self.zero_point),
-        )
+        fits = self.zero_point == 0 and abs(self.scale - 1 / 256) < 1e-5
+        require(fits, "Y_scale is 1 / 256, and Y_zero_point 0", self.scale, self.zero_point)
 
 
 def wrapped(x: Quantized) -> Quantized:
@@ -146,11 +143,8 @@ def rescaled(sums: Tensor, bias: Tensor, scale: float, zero_point: int, lowest: 
     Raises EnforceNotMet: the scale is not below 1, or far too small.
     """
     scale = single(scale)
-    require(
-        2.0**-32 <= scale < 1,
-        "the scale of the sums over that of the output is from 2**-32 to below 1",
-        scale,
-    )
+    fits = 2.0**-32 <= scale < 1
+    require(fits, "the scale of the sums over that of the output is from 2**-32 to below 1", scale)
     bits = float32_bits(scale)
     multiplier = ((bits & 0x007FFFFF) | 0x00800000) << 7
     made = torch.empty(sums.shape, dtype=torch.uint8, device="cpu")

@@ -52,11 +52,8 @@ def dequantized(rows: Tensor, half: bool = False) -> Tensor:
     Raises EnforceNotMet: the rows are too short.
     """
     tail = 4 if half else 8
-    require(
-        rows.dim() > 0 and rows.shape[-1] > tail,
-        f"rows are longer than their scale and bias, {tail} bytes",
-        rows,
-    )
+    fits = rows.dim() > 0 and rows.shape[-1] > tail
+    require(fits, f"rows are longer than their scale and bias, {tail} bytes", rows)
     width = rows.shape[-1] - tail
     ends = rows[..., width:].clone(memory_format=torch.contiguous_format)
     ends = ends.view(torch.float16 if half else torch.float32).float()
@@ -129,11 +126,7 @@ def float_to_rowwise_quantized_8bits(x: Tensor) -> tuple[Tensor, Tensor]:
 @operator("Rowwise8BitQuantizedToFloat", types={"x": BYTES}, gradient="none")
 def rowwise_8bit_quantized_to_float(x: Tensor, scale_bias: Tensor) -> Tensor:
     """The bytes of X as float32, by scale and bias of each row."""
-    require(
-        x.dim() > 0 and scale_bias.shape == (x.shape[0], 2),
-        "there is one scale and one bias per row",
-        x,
-        scale_bias,
-    )
+    fits = x.dim() > 0 and scale_bias.shape == (x.shape[0], 2)
+    require(fits, "there is one scale and one bias per row", x, scale_bias)
     scale, bias = (along_rows(one, x) for one in scale_bias.unbind(1))
     return x.float() * scale + bias

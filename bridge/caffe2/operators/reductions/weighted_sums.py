@@ -22,11 +22,9 @@ def reduce_front_weighted_sum(x: Tensor, weights: Tensor, *, num_reduce_dim: int
     n = num_reduce_dim
     require(0 <= n <= x.dim(), f"num_reduce_dim is at most {x.dim()}, the dimensions of X", n)
     rows = x.reshape(math.prod(x.shape[:n]), math.prod(x.shape[n:]))
+    fits = weights.dim() == n and weights.numel() == rows.shape[0]
     require(
-        weights.dim() == n and weights.numel() == rows.shape[0],
-        "there is one weight per row, in as many dimensions as are reduced",
-        weights,
-        rows,
+        fits, "there is one weight per row, in as many dimensions as are reduced", weights, rows
     )
     return torch.sum(rows * weights.reshape(-1, 1), 0).reshape(x.shape[n:])
 

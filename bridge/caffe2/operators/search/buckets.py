@@ -45,12 +45,8 @@ def batch_bucketize(x: Tensor, indices: Tensor, boundaries: Tensor, lengths: Ten
     require(x.dim() == 2, "X has two dimensions", x)
     require(indices.dim() == 1, "the indices have one dimension", indices)
     lists = _lists(boundaries, lengths)
-    require(
-        len(lists) == len(columns),
-        "there is one list of boundaries per column index",
-        lengths,
-        indices,
-    )
+    fits = len(lists) == len(columns)
+    require(fits, "there is one list of boundaries per column index", lengths, indices)
     if any(not 0 <= column < x.shape[1] for column in columns):
         raise EnforceIndexError(f"An index of {columns} is out of range for {x.shape[1]} columns.")
     found = [
@@ -93,12 +89,8 @@ def one_hot(indices: Tensor, index_size: Tensor, *, out: Out = None) -> Tensor:
 )
 def segment_one_hot(lengths: Tensor, indices: Tensor, index_size: Tensor) -> Tensor:
     """Rows of `index_size` elements with 1 at the indices of each segment; float32."""
-    require(
-        lengths.dim() == 1 and indices.dim() == 1,
-        "lengths and indices have one dimension",
-        lengths,
-        indices,
-    )
+    fits = lengths.dim() == 1 and indices.dim() == 1
+    require(fits, "lengths and indices have one dimension", lengths, indices)
     ids = segment_ids(lengths, indices.shape[0])
     return _one_hot(indices, index_size, ids, lengths.shape[0])
 

@@ -36,12 +36,8 @@ def n_gram_from_categorical(
     """
     columns, limits, categories = col_ids or [], categorical_limits or [], vals or []
     require(len(limits) == len(columns) > 0, "there is one limit per column", limits, columns)
-    require(
-        min(limits) > 0 and min(columns) >= 0,
-        "limits are positive, and columns not negative",
-        limits,
-        columns,
-    )
+    fits = min(limits) > 0 and min(columns) >= 0
+    require(fits, "limits are positive, and columns not negative", limits, columns)
     require(sum(limits) == len(categories), "the limits add up to the number of vals", limits)
     require(x.dim() > 0, "X has at least one dimension", x)
     rows = x.reshape(x.shape[0], math.prod(x.shape[1:]))

@@ -30,10 +30,8 @@ def histogram(*xs: Tensor, bin_edges: list[float] | None = None) -> Tensor:
     require(
         len(limits) >= 2, f"Number of bin edges must be greater than or equal to 2; got {limits}."
     )
-    require(
-        all(a < b for a, b in pairwise(limits)),
-        f"bin_edges must be a strictly increasing sequence of values; got {limits}.",
-    )
+    fits = all(a < b for a, b in pairwise(limits))
+    require(fits, f"bin_edges must be a strictly increasing sequence of values; got {limits}.")
     values = _elements(xs).double()
     places = torch.bucketize(values, values.new_tensor(limits), right=True)
     return counts_of(places, len(limits) + 1)[1 : len(limits)]
@@ -52,11 +50,8 @@ def self_binning_histogram(
     Output 0: the edges, with `bin_spacing` linear or logarithmic; output 1: counts, the last 0.
     """
     require(num_bins >= 1, f"Number of bins must be greater than or equal to 1; got {num_bins}.")
-    require(
-        bin_spacing in ("linear", "logarithmic"),
-        "bin_spacing is linear or logarithmic",
-        bin_spacing,
-    )
+    fits = bin_spacing in ("linear", "logarithmic")
+    require(fits, "bin_spacing is linear or logarithmic", bin_spacing)
     require(logspace_start > 0, "logspace_start is positive", logspace_start)
     values = _elements(xs)
     if abs:

@@ -30,17 +30,12 @@ def bisect_percentile(
     given = percentile_raw, percentile_mapping, percentile_lower, percentile_upper
     sizes, counts = lengths or [], [len(one or []) for one in given]
     require(len(set(counts)) == 1, "the tables have the same length", counts)
+    fits = sum(sizes) == counts[0] and min(sizes, default=1) > 0
     require(
-        sum(sizes) == counts[0] and min(sizes, default=1) > 0,
-        "the lengths are positive, and add up to the length of the tables",
-        sizes,
-        counts[0],
+        fits, "the lengths are positive, and add up to the length of the tables", sizes, counts[0]
     )
-    require(
-        x.dim() == 2 and x.shape[1] == len(sizes),
-        f"X is a matrix with a column for each of {len(sizes)} tables",
-        x,
-    )
+    fits = x.dim() == 2 and x.shape[1] == len(sizes)
+    require(fits, f"X is a matrix with a column for each of {len(sizes)} tables", x)
     if not sizes:
         return x.new_zeros(x.shape)
     tables = [torch.split(x.new_tensor(one, dtype=torch.float64), sizes) for one in given]
@@ -68,17 +63,10 @@ def percentile(x: Tensor, value_to_pct: Tensor, lengths: Tensor) -> Tensor:
     per column.
     """
     sizes = lengths.reshape(-1)
-    require(
-        x.dim() == 2 and sizes.shape[0] == x.shape[1],
-        "X is a matrix, and there is one length per column",
-        x,
-        lengths,
-    )
-    require(
-        value_to_pct.dim() == 2 and value_to_pct.shape[1] == 2,
-        "the table is a matrix of pairs",
-        value_to_pct,
-    )
+    fits = x.dim() == 2 and sizes.shape[0] == x.shape[1]
+    require(fits, "X is a matrix, and there is one length per column", x, lengths)
+    fits = value_to_pct.dim() == 2 and value_to_pct.shape[1] == 2
+    require(fits, "the table is a matrix of pairs", value_to_pct)
     check_lengths(sizes, value_to_pct.shape[0])
     columns = []
     for i, pairs in enumerate(torch.split(value_to_pct, sizes.tolist())):

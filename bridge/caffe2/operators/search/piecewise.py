@@ -69,11 +69,8 @@ def piecewise_linear_transform(
         found = [bounds_of, slopes_of, intercepts_of]
         counts = [one.numel() for one in found]
     groups = counts[0] - counts[1]
-    require(
-        counts[1] == counts[2] and groups > 0 and counts[1] >= groups and counts[1] % groups == 0,
-        "there is one slope and intercept between each two bounds",
-        *counts,
-    )
+    fits = counts[1] == counts[2] and groups > 0 and counts[1] >= groups and counts[1] % groups == 0
+    require(fits, "there is one slope and intercept between each two bounds", *counts)
     if binary:
         require(groups == 1, "there is one list of pieces with binary", groups)
         fits = x.dim() == 1 or (x.dim() == 2 and x.shape[1] in (1, 2))

@@ -37,11 +37,8 @@ def _check(data: Tensor, lengths: Tensor) -> None:
 
 def _weights_of(weights: Tensor, n: int) -> Tensor:
     """Return the weights of `n` rows, flat."""
-    require(
-        weights.dim() > 0 and weights.shape[0] == weights.numel() == n,
-        f"there is one weight for each of {n} rows",
-        weights,
-    )
+    fits = weights.dim() > 0 and weights.shape[0] == weights.numel() == n
+    require(fits, f"there is one weight for each of {n} rows", weights)
     return weights.reshape(-1)
 
 
@@ -110,20 +107,12 @@ def _looked_up(
     out: Out = None,
 ) -> Tensor:
     """Return the reduction of the rows at indices as float32; without indices it is 0."""
-    require(
-        data.dim() > 0 and lengths.dim() > 0,
-        "data and lengths have at least one dimension",
-        data,
-        lengths,
-    )
+    fits = data.dim() > 0 and lengths.dim() > 0
+    require(fits, "data and lengths have at least one dimension", data, lengths)
     if not indices.numel():
         return data.new_zeros((lengths.shape[0], *data.shape[1:]), dtype=torch.float32)
-    require(
-        indices.dim() == 1 and lengths.dim() == 1,
-        "indices and lengths have one dimension",
-        indices,
-        lengths,
-    )
+    fits = indices.dim() == 1 and lengths.dim() == 1
+    require(fits, "indices and lengths have one dimension", indices, lengths)
     if weights is not None:
         weights = _weights_of(weights, indices.shape[0])
     if data.dtype != torch.float32:
@@ -179,9 +168,6 @@ def sparse_lengths_positional_weighted_sum(
     n = indices.shape[0]
     places = positions_in_segments(lengths, segment_ids(lengths, n))
     longest = int(places.max()) + 1 if has_values(places) else 0
-    require(
-        weights.dim() == 1 and longest <= weights.numel(),
-        f"there are weights for a length of {longest}",
-        weights,
-    )
+    fits = weights.dim() == 1 and longest <= weights.numel()
+    require(fits, f"there are weights for a length of {longest}", weights)
     return _looked_up(data, indices, lengths, weights=weights.index_select(0, places))

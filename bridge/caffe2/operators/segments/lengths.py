@@ -86,11 +86,8 @@ def _counts(ids: Tensor, data: Tensor | None) -> Tensor:
         made = ids.new_empty(n, dtype=torch.int32)
         return length_kernels.counts_of_ids(made, ids, ids.numel(), n, wide)
     if ids.numel():
-        require(
-            int(ids[0]) >= 0 and not bool((ids.diff() < 0).any()),
-            "segment ids are sorted, and not negative",
-            ids.tolist(),
-        )
+        fits = int(ids[0]) >= 0 and not bool((ids.diff() < 0).any())
+        require(fits, "segment ids are sorted, and not negative", ids.tolist())
     return counts_of(ids, n).int()
 
 
@@ -103,11 +100,8 @@ def _counts(ids: Tensor, data: Tensor | None) -> Tensor:
 )
 def segment_ids_to_lengths(ids: Tensor, data: Tensor | None = None) -> Tensor:
     """[0, 0, 2] -> [2, 0, 1]. `data`, if given, have one row per segment."""
-    require(
-        ids.dim() == 1 or (ids.dim() == 2 and 1 in ids.shape),
-        "the segment ids have one dimension",
-        ids,
-    )
+    fits = ids.dim() == 1 or (ids.dim() == 2 and 1 in ids.shape)
+    require(fits, "the segment ids have one dimension", ids)
     return _counts(ids.reshape(-1), data)
 
 

@@ -62,11 +62,8 @@ def unpack_segments(lengths: Tensor, data: Tensor, *, max_length: int = -1) -> T
     require(lengths.shape[0] == data.shape[0], "there is one length per segment", lengths, data)
     width = data.shape[1]
     require(max_length in (-1, width), f"max_length is {max_length} as the sizes say", data)
-    require(
-        max_length != -1 or not bool((lengths > width).any()),
-        f"no length is greater than {width}",
-        lengths.tolist(),
-    )
+    fits = max_length != -1 or not bool((lengths > width).any())
+    require(fits, f"no length is greater than {width}", lengths.tolist())
     ids = segment_ids(lengths)
     within = positions_in_segments(lengths, ids)
     return data.flatten(0, 1)[(ids * width + within)[within < width]]
@@ -79,20 +76,13 @@ def unpack_segments(lengths: Tensor, data: Tensor, *, max_length: int = -1) -> T
 )
 def reverse_packed_segs(data: Tensor, lengths: Tensor) -> Tensor:
     """(longest, segments, n) with the rows of each segment reversed."""
-    require(
-        data.dim() == 3 and lengths.dim() == 1,
-        "data have three dimensions, lengths one",
-        data,
-        lengths,
-    )
+    fits = data.dim() == 3 and lengths.dim() == 1
+    require(fits, "data have three dimensions, lengths one", data, lengths)
     longest, count, n = data.shape
     require(lengths.shape[0] == count, "there is one length per segment", lengths, data)
     if has_values(lengths):
-        require(
-            not bool((lengths > longest).any()),
-            f"no length is greater than {longest}",
-            lengths.tolist(),
-        )
+        fits = not bool((lengths > longest).any())
+        require(fits, f"no length is greater than {longest}", lengths.tolist())
     rows = torch.arange(longest, device=data.device)[:, None]
     places = torch.where(rows < lengths, lengths - 1 - rows, rows)
     return data.gather(0, places[:, :, None].expand(longest, count, n).long())

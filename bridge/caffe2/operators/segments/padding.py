@@ -116,11 +116,8 @@ def remove_padding(
     lengths = _lengths_of(data, lengths)
     both = head + tail
     if has_values(lengths):
-        require(
-            not bool((lengths < both).any()),
-            f"no segment is shorter than its padding, {both}",
-            lengths.tolist(),
-        )
+        fits = not bool((lengths < both).any())
+        require(fits, f"no segment is shorter than its padding, {both}", lengths.tolist())
     shorter = lengths - both
     n = data.shape[0] - lengths.shape[0] * both
     ids = segment_ids(shorter, n)
@@ -144,11 +141,8 @@ def gather_padding(
     lengths = _lengths_of(data, lengths)
     require(data.dtype != torch.bool, "the data are numbers", data.dtype)
     if has_values(lengths):
-        require(
-            not bool((lengths < max(head, tail)).any()),
-            "no segment is shorter than its padding",
-            lengths.tolist(),
-        )
+        fits = not bool((lengths < max(head, tail)).any())
+        require(fits, "no segment is shorter than its padding", lengths.tolist())
     ids = segment_ids(lengths, data.shape[0])
     within = positions_in_segments(lengths, ids)
     sums = [
@@ -178,11 +172,8 @@ def pad_empty_samples(
     rows = (lengths[ids] > 0).nonzero().view(-1)
     found = [padded]
     for feature in features:
-        require(
-            feature.dim() >= 1 and feature.shape[0] == n,
-            f"features have {n} rows, the sum of the lengths",
-            feature,
-        )
+        fits = feature.dim() >= 1 and feature.shape[0] == n
+        require(fits, f"features have {n} rows, the sum of the lengths", feature)
         blank = feature.new_zeros((ids.shape[0], *feature.shape[1:]))
         found.append(blank.index_copy(0, rows, feature))
     return tuple(found)

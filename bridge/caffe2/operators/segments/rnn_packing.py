@@ -39,11 +39,7 @@ def unpack_rnn_sequence(values: Tensor, lengths: Tensor) -> Tensor:
     require_lengths(lengths)
     require(values.dim() > 2, "values have a dimension of features", values)
     longest, count = values.shape[:2]
-    require(
-        lengths.shape[0] == count and (not count or int(lengths.max()) <= longest),
-        "there is one length per sequence, at most the longest",
-        lengths.tolist(),
-        values,
-    )
+    fits = lengths.shape[0] == count and (not count or int(lengths.max()) <= longest)
+    require(fits, "there is one length per sequence, at most the longest", lengths.tolist(), values)
     ids = segment_ids(lengths)
     return values.flatten(0, 1).index_select(0, positions_in_segments(lengths, ids) * count + ids)

@@ -44,12 +44,8 @@ def lengths_tile(data: Tensor, lengths: Tensor) -> Tensor:
 def lengths_gather(items: Tensor, lengths: Tensor, indices: Tensor) -> Tensor:
     """The segments of `items` at the indices, concatenated."""
     require(items.dim() >= 1, "the items have at least one dimension", items)
-    require(
-        lengths.dim() == 1 and indices.dim() == 1,
-        "lengths and indices have one dimension",
-        lengths,
-        indices,
-    )
+    fits = lengths.dim() == 1 and indices.dim() == 1
+    require(fits, "lengths and indices have one dimension", lengths, indices)
     places = row_indices(indices, lengths.shape[0])
     check_lengths(lengths, items.shape[0])
     starts = lengths.cumsum(0, dtype=torch.int64) - lengths
@@ -68,11 +64,8 @@ def lengths_pad(
     require(data.dim() >= 1, "the data have at least one dimension", data)
     ids = segment_ids(lengths, data.shape[0])
     if has_values(lengths):
-        require(
-            not bool((lengths > target_length).any()),
-            f"no length is greater than {target_length}",
-            lengths.tolist(),
-        )
+        fits = not bool((lengths > target_length).any())
+        require(fits, f"no length is greater than {target_length}", lengths.tolist())
     places = ids * target_length + positions_in_segments(lengths, ids)
     value = padding_value if data.is_floating_point() else int(padding_value)
     padding = data.new_full((lengths.shape[0] * target_length, *data.shape[1:]), value)

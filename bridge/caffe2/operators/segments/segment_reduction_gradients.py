@@ -30,12 +30,8 @@ BY_ROWS = {"lengths": INT32, "rows": None}
 
 
 def _check(dy: Tensor, segments: Tensor) -> None:
-    require(
-        dy.dim() > 0 and segments.dim() == 1,
-        "gradients have at least one dimension, and segments one",
-        dy,
-        segments,
-    )
+    fits = dy.dim() > 0 and segments.dim() == 1
+    require(fits, "gradients have at least one dimension, and segments one", dy, segments)
 
 
 def _ids_of(dy: Tensor, lengths: Tensor, n_rows: int | None = None) -> Tensor:
@@ -75,12 +71,8 @@ def _over_counts(rows: Tensor, ids: Tensor, n: int) -> Tensor:
 
 
 def _weighted(rows: Tensor, weights: Tensor) -> Tensor:
-    require(
-        weights.dim() > 0 and weights.shape[0] == weights.numel() == rows.shape[0],
-        "there is one weight per row",
-        weights,
-        rows,
-    )
+    fits = weights.dim() > 0 and weights.shape[0] == weights.numel() == rows.shape[0]
+    require(fits, "there is one weight per row", weights, rows)
     return rows * along_rows(weights, rows)
 
 
@@ -266,11 +258,9 @@ def sorted_segment_range_log_exp_gradient(
 def reduce_front_weighted_sum_gradient(weights: Tensor, dy: Tensor, sizes: Tensor) -> Tensor:
     """dX: dY times the weight of each row. `sizes` are those of X."""
     if has_values(sizes):
+        fits = sizes.tolist() == [weights.numel(), *dy.shape]
         require(
-            sizes.tolist() == [weights.numel(), *dy.shape],
-            f"X of sizes {sizes.tolist()} has a row of dY's sizes per weight",
-            weights,
-            dy,
+            fits, f"X of sizes {sizes.tolist()} has a row of dY's sizes per weight", weights, dy
         )
     rows = dy.unsqueeze(0)
     return rows * along_rows(weights, rows)

@@ -46,11 +46,8 @@ def _max(rows: Tensor, ids: Tensor, n: int) -> Tensor:
 def _weighted(rows: Tensor, weights: Tensor) -> Tensor:
     """Return the rows times their weights, one per row."""
     n = rows.shape[0]
-    require(
-        weights.dim() > 0 and weights.shape[0] == weights.numel() == n,
-        f"there is one weight for each of {n} rows",
-        weights,
-    )
+    fits = weights.dim() > 0 and weights.shape[0] == weights.numel() == n
+    require(fits, f"there is one weight for each of {n} rows", weights)
     return rows * along_rows(weights, rows)
 
 
@@ -86,11 +83,8 @@ def _sorted(rows: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, int]:
     if not ids.shape[0]:
         return rows, ids.long(), 0
     steps = ids.diff()
-    require(
-        int(ids[0]) == 0 and not bool(((steps != 0) & (steps != 1)).any()),
-        "the segment ids begin with 0, are sorted and have no gaps",
-        ids.tolist(),
-    )
+    fits = int(ids[0]) == 0 and not bool(((steps != 0) & (steps != 1)).any())
+    require(fits, "the segment ids begin with 0, are sorted and have no gaps", ids.tolist())
     return rows, ids.long(), int(ids[-1]) + 1
 
 

@@ -27,12 +27,8 @@ def ctc_greedy_decoder(
     if merge_repeated:
         kept[:, 1:] &= best[:, 1:] != best[:, :-1]
     if lengths is not None:
-        require(
-            lengths.dim() == 1 and lengths.shape[0] == count,
-            "there is one length per sequence",
-            lengths,
-            x,
-        )
+        fits = lengths.dim() == 1 and lengths.shape[0] == count
+        require(fits, "there is one length per sequence", lengths, x)
         require_range("lengths", lengths, steps + 1)
         kept &= torch.arange(best.shape[1], device=x.device) < lengths[:, None]
     return kept.sum(1, dtype=torch.int32), best[kept].int()
@@ -45,18 +41,11 @@ def viterbi_path(scores: Tensor, transitions: Tensor) -> Tensor:
     The path with the largest sum of scores and transitions from each label to the next.
     Follows ViterbiPathOp, caffe2/operators/crf_viterbi_op.cc, PyTorch 1.8.1.
     """
-    require(
-        scores.dim() == 2 and transitions.dim() == 2,
-        "scores and transitions have two dimensions",
-        scores,
-        transitions,
-    )
+    fits = scores.dim() == 2 and transitions.dim() == 2
+    require(fits, "scores and transitions have two dimensions", scores, transitions)
     steps, size = scores.shape
-    require(
-        transitions.shape == (size, size),
-        "there is one transition between each two labels",
-        transitions,
-    )
+    fits = transitions.shape == (size, size)
+    require(fits, "there is one transition between each two labels", transitions)
     require(steps > 0, "there is at least one step", scores)
     best = scores[0]
     back = []
@@ -76,12 +65,8 @@ def swap_best_path(scores: Tensor, labels: Tensor) -> Tensor:
 
     Follows SwapBestPathOp, caffe2/operators/crf_viterbi_op.cc, PyTorch 1.8.1.
     """
-    require(
-        scores.dim() == 2 and labels.dim() == 1,
-        "scores have two dimensions and labels have one",
-        scores,
-        labels,
-    )
+    fits = scores.dim() == 2 and labels.dim() == 1
+    require(fits, "scores have two dimensions and labels have one", scores, labels)
     require(labels.shape[0] == scores.shape[0], "there is one label per row", labels, scores)
     require_range("labels", labels, scores.shape[1])
     index = labels.long().view(-1, 1)

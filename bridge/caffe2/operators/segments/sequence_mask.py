@@ -49,11 +49,8 @@ def sequence_mask(
         batches = math.prod(x.shape[: batch + 1])
         rows //= max(batches, 1)
     if repeat_from_axis is not None:
-        require(
-            mode == "sequence" and batch is None,
-            "repeat_from_axis goes with the mode sequence, without batch",
-            mode,
-        )
+        fits = mode == "sequence" and batch is None
+        require(fits, "repeat_from_axis goes with the mode sequence, without batch", mode)
         repeat = axis_from_front(repeat_from_axis, x.dim())
         require(repeat >= axis, "repeat_from_axis is at least axis", repeat, axis)
         inner, columns = math.prod(x.shape[repeat:]), math.prod(x.shape[axis:repeat])
@@ -66,11 +63,8 @@ def sequence_mask(
         ends = given.reshape(-1)[:rows, None]
         outside = j >= ends if mode == "sequence" else (j - ends).abs() > radius
     else:
-        require(
-            mode in ("upper", "lower", "upperdiag", "lowerdiag"),
-            "mode is sequence, window, upper, lower, upperdiag or lowerdiag",
-            mode,
-        )
+        fits = mode in ("upper", "lower", "upperdiag", "lowerdiag")
+        require(fits, "mode is sequence, window, upper, lower, upperdiag or lowerdiag", mode)
         upper = j > i if mode == "upper" else j >= i
         lower = j < i if mode == "lower" else j <= i
         outside = upper if mode.startswith("upper") else lower

@@ -61,12 +61,8 @@ def _fused(*names: str, weighted: bool) -> Callable[[Function], Function]:
 def _by_row(indices: Tensor, grad: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Return the gradient of each row as a matrix, and its segment."""
     require(indices.dim() == 1 and lengths.dim() == 1, "indices and lengths have one dimension")
-    require(
-        grad.dim() > 0 and grad.shape[0] == lengths.shape[0],
-        "there is one gradient per segment",
-        grad,
-        lengths,
-    )
+    fits = grad.dim() > 0 and grad.shape[0] == lengths.shape[0]
+    require(fits, "there is one gradient per segment", grad, lengths)
     ids = segment_ids(lengths, indices.shape[0])
     return grad.reshape(lengths.shape[0], math.prod(grad.shape[1:])).index_select(0, ids), ids
 

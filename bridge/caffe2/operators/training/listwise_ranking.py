@@ -100,12 +100,8 @@ def lambda_rank_ndcg_gradient(
 ) -> Tensor:
     """(scores, lengths, output 1 of LambdaRankNdcg, d loss) -> d scores."""
     n = y.numel()
-    require(
-        y.dim() == dy_cache.dim() == 1 and y.shape == dy_cache.shape and n > 0,
-        "scores and their gradients have one dimension and the same length",
-        y,
-        dy_cache,
-    )
+    fits = y.dim() == dy_cache.dim() == 1 and y.shape == dy_cache.shape and n > 0
+    require(fits, "scores and their gradients have one dimension and the same length", y, dy_cache)
     lengths = _sessions(session_lengths, n)
     require(dloss.numel() == len(lengths), "there is one loss per session", dloss)
     of_items = [session for session, count in enumerate(lengths) for _ in range(count)]

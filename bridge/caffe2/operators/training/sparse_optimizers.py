@@ -134,12 +134,8 @@ def sparse_adagrad(
     sizes = _rows_for_kernel(param, indices, grad, lr, moment)
     rate, by_row = learning_rate_of(lr), rule.by_row
     n = param.shape[0]
-    require(
-        moment.numel() == (n if by_row else param.numel()),
-        f"there is one moment per {'row' if by_row else 'parameter'}",
-        moment,
-        param,
-    )
+    fits = moment.numel() == (n if by_row else param.numel())
+    require(fits, f"there is one moment per {'row' if by_row else 'parameter'}", moment, param)
     if sizes is not None:
         given = (indices, grad, lr, *sizes, rule.epsilon, rule.weight_decay, by_row)
         return stepped(sparse_kernels.adagrad, out, (param, moment), *given)
