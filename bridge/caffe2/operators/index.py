@@ -28,12 +28,11 @@ control.files: Checkpoint DBExists Load Save Snapshot
 control.function_gradient: FunctionGradient
 control.if_while: If While
 control.onnx_while: ONNXWhile
-control.printing: Print
+control.printing: Print Summarize
 control.python_operator: Python PythonDLPack PythonDLPackGradient PythonGradient
 control.recurrent_network: RecurrentNetwork RecurrentNetworkBlobFetcher RecurrentNetworkGradient
   rnn_internal_accumulate_gradient_input rnn_internal_apply_link
 control.scopes: CreateScope Do HasScope
-control.summary: Summarize
 datasets.append: Append AtomicAppend TrimDataset
 datasets.blobs_queue: CloseBlobsQueue CreateBlobsQueue DequeueBlobs EnqueueBlobs SafeDequeueBlobs
   SafeEnqueueBlobs WeightedSampleDequeueBlobs
@@ -55,24 +54,21 @@ distributed.point_to_point: ReceiveTensor SendTensor
 distributed.stores: FileStoreHandlerCreate RedisStoreHandlerCreate StoreAdd StoreGet StoreSet
   StoreWait
 elementwise.accumulate: Accumulate
-elementwise.activation_gradients: EluGradient GeluGradient HardSigmoidGradient LeakyReluGradient
-  LogitGradient MishGradient ReluGradient ReluNGradient SeluGradient SigmoidGradient
-  SoftplusGradient SoftsignGradient SwishGradient TanhGradient ThresholdedReluGradient
-elementwise.activations: Elu Gelu LeakyRelu Logit Mish Relu Selu Sigmoid Softplus Softsign Swish
-  Tanh ThresholdedRelu
-elementwise.binary: Add And BitwiseAnd BitwiseOr BitwiseXor Div EQ GE GT LE LT Mul NE Or Pow Sub Xor
-elementwise.binary_gradients: AddGradient DivGradient MulGradient SubGradient
+elementwise.activations: Elu EluGradient Gelu GeluGradient HardSigmoidGradient LeakyRelu
+  LeakyReluGradient Logit LogitGradient Mish MishGradient Relu ReluGradient ReluNGradient Selu
+  SeluGradient Sigmoid SigmoidGradient Softplus SoftplusGradient Softsign SoftsignGradient Swish
+  SwishGradient Tanh TanhGradient ThresholdedRelu ThresholdedReluGradient
+elementwise.binary: Add AddGradient And BitwiseAnd BitwiseOr BitwiseXor Div DivGradient EQ GE GT LE
+  LT Mul MulGradient NE Or Pow Sub SubGradient Xor
 elementwise.cast: Cast FloatToHalf HalfToFloat
-elementwise.function_gradients: AbsGradient AcosGradient AsinGradient AtanGradient CbrtGradient
-  ClipGradient CosGradient CoshGradient CubeGradient ErfGradient ReciprocalGradient RsqrtGradient
-  SinGradient SinhGradient TanGradient
-elementwise.functions: Cbrt Clip ClipTensorByScaling Cube EnsureClipped HardSigmoid IsNaN Mod ReluN
-  ReplaceNaN Scale
-elementwise.nary: Max Mean Min Sum SumInt SumRelu WeightedSum
-elementwise.nary_gradients: MaxGradient MeanGradient MinGradient WeightedSumGradient
+elementwise.functions: Abs AbsGradient Acos AcosGradient Asin AsinGradient Atan AtanGradient Cbrt
+  CbrtGradient Ceil Clip ClipGradient ClipTensorByScaling Cos CosGradient Cosh CoshGradient Cube
+  CubeGradient EnsureClipped Erf ErfGradient Exp Floor HardSigmoid IsNaN Log Mod Negative Not
+  Reciprocal ReciprocalGradient ReluN ReplaceNaN Rsqrt RsqrtGradient Scale Sign Sin SinGradient Sinh
+  SinhGradient Sqr Sqrt Tan TanGradient
+elementwise.nary: Max MaxGradient Mean MeanGradient Min MinGradient Sum SumInt SumRelu WeightedSum
+  WeightedSumGradient
 elementwise.parametric: BatchBoxCox Glu PRelu PReluGradient
-elementwise.torch_functions: Abs Acos Asin Atan Ceil Cos Cosh Erf Exp Floor Log Negative Not
-  Reciprocal Rsqrt Sign Sin Sinh Sqr Sqrt Tan
 elementwise.where: Conditional Where
 fills.constant: ConstantFill DiagonalFill Float16ConstantFill
 fills.given: GivenTensorBoolFill GivenTensorByteStringToUInt8Fill GivenTensorDoubleFill
@@ -106,14 +102,12 @@ layers.distances: CosineSimilarity CosineSimilarityGradient DotProduct DotProduc
   L1DistanceGradient SquaredL2Distance SquaredL2DistanceGradient
 layers.dropout: Dropout DropoutGrad
 layers.hierarchical_softmax: HSoftmax HSoftmaxGradient HSoftmaxSearch HuffmanTreeHierarchy
-layers.inference_lstm: InferenceLSTM
 layers.local_response_normalization: LRN LRNGradient
 layers.matrix_products: BatchMatMul FC FCGradient FCTransposed FCTransposedGradient MatMul
-layers.normalization: C10LayerNorm_DontUseThisOpYet GroupNorm InstanceNorm LayerNorm RMSNorm
-layers.normalization_gradients: GroupNormGradient InstanceNormGradient LayerNormGradient
-  RMSNormGradient
+layers.normalization: C10LayerNorm_DontUseThisOpYet GroupNorm GroupNormGradient InstanceNorm
+  InstanceNormGradient LayerNorm LayerNormGradient RMSNorm RMSNormGradient
 layers.packed_products: FbFCPacked FbGemmPack FbGemmPackTranspose
-layers.recurrent: GRUUnit GRUUnitGradient LSTMUnit LSTMUnitGradient
+layers.recurrent: GRUUnit GRUUnitGradient InferenceLSTM LSTMUnit LSTMUnitGradient
 layers.row_normalization: Normalize NormalizeGradient NormalizeL1 Softmax SoftmaxGradient
 layers.row_operators: BatchPermutation BatchPermutationGradient Float16SparseNormalize ScaleBlobs
   SinusoidPositionEncoding SparseLpRegularizer SparseNormalize SquareRootDivide
@@ -122,20 +116,18 @@ layers.tensor_trains: ConcatBatchMatMulBatchGatherOp TT TTLinearGradient TTSpars
   TTSparseLengthsSumGradient
 movement.copies: Alias AliasWithName Copy CopyFromCPUInput CopyOnDeviceLike EnsureCPUOutput
   EnsureDense NegateGradient StopGradient ZeroGradient
-movement.gradients: BatchGatherGradient CopyRowsToTensorGradient ExpandGradient SliceGradient
-  TileGradient
 movement.masks: BooleanMask BooleanMaskGradient BooleanMaskLengths BooleanUnmask
 movement.partition: GatherByKey LengthsPartition Partition
 movement.ranges: GatherRanges GatherRangesToDense
-movement.scatter: CopyRowsToTensor RemoveDataBlocks Scatter ScatterAssign ScatterWeightedSum
+movement.scatter: CopyRowsToTensor CopyRowsToTensorGradient RemoveDataBlocks Scatter ScatterAssign
+  ScatterWeightedSum
 movement.shape: ExpandDims Flatten FlattenToVec MergeDim PrependDim Reshape ResizeLike Squeeze
 movement.sizes: HasElements IsEmpty Shape Size
-movement.slice_gather: BatchGather Gather Slice
+movement.slice_gather: BatchGather BatchGatherGradient Gather Slice SliceGradient
 movement.sparse_to_dense: BatchDenseToSparse BatchSparseToDense DenseVectorToIdList SparseToDense
-movement.sparse_to_dense_gradients: SparseToDenseMaskGradient
-movement.sparse_to_dense_mask: SparseToDenseMask
+movement.sparse_to_dense_mask: SparseToDenseMask SparseToDenseMaskGradient
 movement.split_concat: Concat DepthConcat DepthSplit Split SplitByLengths
-movement.tile_expand: Expand NumpyTile Tile
+movement.tile_expand: Expand ExpandGradient NumpyTile Tile TileGradient
 movement.transpose: NCHW2NHWC NHWC2NCHW Transpose
 objects.atomics: AtomicFetchAdd AtomicFetchAdd64 CheckAtomicBool ConditionalSetAtomicBool
   CreateAtomicBool CreateMutex
@@ -211,16 +203,14 @@ quantized.rowwise_quantized: FloatToFused8BitRowwiseQuantized
   Rowwise8BitQuantizedToFloat
 reductions.dot_product_lp_norm: DotProductWithPadding DotProductWithPaddingGradient LpNorm
   LpNormGradient
-reductions.front_back: ReduceBackMax ReduceBackMean ReduceBackSum ReduceFrontMax ReduceFrontMean
-  ReduceFrontSum
-reductions.front_back_gradients: ReduceBackMaxGradient ReduceBackMeanGradient ReduceBackSumGradient
-  ReduceFrontMaxGradient ReduceFrontMeanGradient ReduceFrontSumGradient
+reductions.front_back: ReduceBackMax ReduceBackMaxGradient ReduceBackMean ReduceBackMeanGradient
+  ReduceBackSum ReduceBackSumGradient ReduceFrontMax ReduceFrontMaxGradient ReduceFrontMean
+  ReduceFrontMeanGradient ReduceFrontSum ReduceFrontSumGradient
 reductions.moments: Moments MomentsGradient
-reductions.reduce: ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceSum
+reductions.reduce: ReduceL1 ReduceL1Gradient ReduceL2 ReduceL2Gradient ReduceMax ReduceMaxGradient
+  ReduceMean ReduceMeanGradient ReduceMin ReduceMinGradient ReduceSum ReduceSumGradient
 reductions.reduce_all: ArgMax ArgMin ColwiseMax ColwiseMaxGradient ReduceTailSum RowMul RowwiseMax
   RowwiseMaxGradient SumElements SumElementsGradient SumElementsInt SumSqrElements
-reductions.reduce_gradients: ReduceL1Gradient ReduceL2Gradient ReduceMaxGradient ReduceMeanGradient
-  ReduceMinGradient ReduceSumGradient
 reductions.weighted_sums: ReduceFrontWeightedSum SumReduceLike
 refused: Int8GenQuantParams Onnxifi
 search.buckets: BatchBucketOneHot BatchBucketize BatchOneHot Bucketize OneHot SegmentOneHot
@@ -229,16 +219,15 @@ search.find: Find FindDuplicateElements IsMemberOf Unique
 search.histograms: AccumulateHistogram Histogram Quantile SelfBinningHistogram
 search.percentiles: BisectPercentile Percentile
 search.piecewise: PiecewiseLinearTransform StumpFunc StumpFuncIndex
-search.top_k: FlexibleTopK TopK
-search.top_k_gradients: FlexibleTopKGradient LengthsTopKGradient TopKGradient
+search.top_k: FlexibleTopK FlexibleTopKGradient LengthsTopKGradient TopK TopKGradient
 segments.ctc_beam_search: CTCBeamSearchDecoder
-segments.feature_map_gradients: MergeMultiListFeatureTensorsGradient
-  MergeMultiMapFeatureTensorsGradient MergeMultiScalarFeatureTensorsGradient
-  MergeSingleListFeatureTensorsGradient MergeSingleMapFeatureTensorsGradient
-  MergeSingleScalarFeatureTensorsGradient
 segments.feature_maps: MergeDenseFeatureTensors MergeMultiListFeatureTensors
-  MergeMultiMapFeatureTensors MergeMultiScalarFeatureTensors MergeSingleListFeatureTensors
-  MergeSingleMapFeatureTensors MergeSingleScalarFeatureTensors
+  MergeMultiListFeatureTensorsGradient MergeMultiMapFeatureTensors
+  MergeMultiMapFeatureTensorsGradient MergeMultiScalarFeatureTensors
+  MergeMultiScalarFeatureTensorsGradient MergeSingleListFeatureTensors
+  MergeSingleListFeatureTensorsGradient MergeSingleMapFeatureTensors
+  MergeSingleMapFeatureTensorsGradient MergeSingleScalarFeatureTensors
+  MergeSingleScalarFeatureTensorsGradient
 segments.length_reductions: LengthsMax LengthsMean LengthsSum LengthsWeightedSum SparseLengthsMax
   SparseLengthsMean SparseLengthsPositionalWeightedSum SparseLengthsSum SparseLengthsWeightedSum
 segments.lengths: LengthsSplit LengthsToOffsets LengthsToRanges LengthsToSegmentIds LengthsToShape
@@ -270,7 +259,6 @@ segments.segment_reductions: SortedSegmentMean SortedSegmentRangeLogMeanExp
   SparseUnsortedSegmentWeightedSum UnsortedSegmentMean UnsortedSegmentSum UnsortedSegmentWeightedSum
 segments.sequence_labels: CTCGreedyDecoder SwapBestPath ViterbiPath
 segments.sequence_mask: SequenceMask
-training.average_precision: APMeter
 training.detection_losses: GroupSpatialSoftmax GroupSpatialSoftmaxGradient SelectSmoothL1Loss
   SelectSmoothL1LossGradient SigmoidCrossEntropyLoss SigmoidCrossEntropyLossGradient
   SigmoidFocalLoss SigmoidFocalLossGradient SmoothL1Loss SmoothL1LossGradient SoftmaxFocalLoss
@@ -295,10 +283,9 @@ training.losses: CrossEntropy CrossEntropyGradient LabelCrossEntropy LabelCrossE
   MakeTwoClass MakeTwoClassGradient SigmoidCrossEntropyWithLogits
   SigmoidCrossEntropyWithLogitsGradient WeightedSigmoidCrossEntropyWithLogits
   WeightedSigmoidCrossEntropyWithLogitsGradient
-training.metrics: Accuracy AveragedLoss AveragedLossGradient MultiClassAccuracy Perplexity
-training.momentum_with_decay: FP16MomentumSGDUpdate FP32MomentumSGDUpdate
-training.optimizers: Adadelta Adagrad Adam Lars LearningRateAdaption MomentumSGD MomentumSGDUpdate
-  RmsProp Storm WeightScale Wngrad
+training.metrics: APMeter Accuracy AveragedLoss AveragedLossGradient MultiClassAccuracy Perplexity
+training.optimizers: Adadelta Adagrad Adam FP16MomentumSGDUpdate FP32MomentumSGDUpdate Lars
+  LearningRateAdaption MomentumSGD MomentumSGDUpdate RmsProp Storm WeightScale Wngrad
 training.pair_losses: BernoulliJSD BernoulliJSDGradient CosineEmbeddingCriterion
   CosineEmbeddingCriterionGradient MarginRankingCriterion MarginRankingCriterionGradient
   PairWiseLoss PairWiseLossGradient

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a definition is for test or for training, whatever a module has set since."""
+"""Operators whose number of outputs varies: by their mode, and their buffers."""
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.function_operator import Out
 
 
 class DefinedMode:
@@ -16,3 +19,8 @@ class DefinedMode:
 
     def __init__(self, arguments: Arguments) -> None:
         self.is_test = bool(arguments.single("is_test", 0))
+
+
+def first_buffer(out: Out) -> Tensor | None:
+    """Return the buffer of the first output; `out` is a tuple if there are several."""
+    return out[0] if isinstance(out, tuple) else out

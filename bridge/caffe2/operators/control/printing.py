@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print: the contents of a blob on standard error or in a file."""
+"""Print and Summarize: a tensor, or figures of it, on standard error or in a file."""
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
+import torch
+
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import NUMBERS_AND_BOOL, require
+from bridge.caffe2.operators.base.checks import FLOAT, NUMBERS_AND_BOOL, require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-from bridge.caffe2.operators.control.output_file import output_file
 
 # The names of the types in C++.
 _NAMES = {
@@ -73,3 +75,46 @@ class Print(TorchOperator):
             return
         with open(self._path, "ab") as file:
             file.write(line + b"\n")
+
+
+def output_file(op: TorchOperator, suffix: str) -> str | None:
+    """Return the path of <input 0>`suffix` in the workspace's root folder, truncated.
+
+    None unless the argument `to_file` is set.
+    """
+    if not op.GetSingleArgument("to_file", 0):
+        return None
+    folder = str(op._workspace._root_folder)
+    path = os.path.join(folder, f"{op._definition.inputs[0]}{suffix}")
+    with open(path, "wb"):
+        pass
+    return path
+
+
+@register_operator("Summarize", ("cpu", "cuda"), inputs="1", outputs="0-1", gradient="undefined")
+class Summarize(TorchOperator):
+    """(minimum, maximum, mean, standard deviation of a sample) of input 0, float32.
+
+    With `to_file` also as a line of <blob>.summary in the workspace's root folder, which is
+    truncated when the operator is created. NaN elements make mean and deviation NaN.
+    Raises EnforceNotMet: input 0 is empty.
+    Follows SummarizeOp, caffe2/operators/summarize_op.cc, PyTorch 1.8.1.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._path = output_file(self, ".summary")
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0, FLOAT).reshape(-1)
+        require(len(x) > 0, "Input 0 must not be empty.")
+        variance = x.double().var(correction=1) if len(x) > 1 else x.new_zeros(())
+        # As compared one by one from the first: a NaN after it is neither less nor greater.
+        known = torch.where(x.isnan() & ~x[0].isnan(), x[0], x)
+        found = [known.min(), known.max(), x.double().mean(), variance.sqrt()]
+        values = [float(one) for one in found]
+        if self._path is not None:
+            with open(self._path, "a") as file:
+                file.write(" ".join(f"{value:g}" for value in values) + "\n")
+        if self.OutputSize():
+            self.put(0, torch.tensor(values, dtype=torch.float32, device=x.device))

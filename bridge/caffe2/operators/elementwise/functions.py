@@ -1,19 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unary elementwise functions with arguments, or of several torch functions."""
+"""Unary elementwise functions, and their gradients.
+
+A gradient dx of the input is computed from that of the output, dy, and the input x or the output y.
+Follows the operators in caffe2/operators/, PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import (
+    BOOL,
     FLOATS,
     INTS,
     LARGEST,
     NUMBERS,
     require,
     require_range,
+    shaped_like,
 )
 from bridge.caffe2.operators.base.gradients import clamped
 
@@ -133,3 +142,145 @@ def clip_tensor_by_scaling(
     norm = norm.view(())
     factor = torch.where(norm > most, most / norm, norm.new_ones(()))
     return torch.mul(x, factor, out=out)
+
+
+@operator("AbsGradient")
+def abs_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
+    """dx = dy where x > 0, -dy where x < 0, else 0."""
+    dy = shaped_like(dy, x)
+    signed = torch.where(x > 0, dy, -dy)
+    return torch.where(x == 0, dy.new_zeros(()), signed, out=out)
+
+
+@operator("AcosGradient")
+def acos_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
+    """dx = -dy / sqrt(1 - x^2)."""
+    dy = shaped_like(dy, x)
+    return torch.mul(dy, -torch.rsqrt(1 - x * x), out=out)
+
+
+@operator("AsinGradient")
+def asin_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
+    """dx = dy / sqrt(1 - x^2)."""
+    dy = shaped_like(dy, x)
+    return torch.mul(dy, torch.rsqrt(1 - x * x), out=out)
+
+
+@operator("AtanGradient")
+def atan_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
+    """dx = dy / (1 + x^2)."""
+    dy = shaped_like(dy, x)
+    return torch.div(dy, 1 + x * x, out=out)
+
+
+@operator("CosGradient")
+def cos_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
+    """dx = -dy * sin(x)."""
+    dy = shaped_like(dy, x)
+    return torch.mul(dy, -torch.sin(x), out=out)
+
+
+@operator("SinGradient")
+def sin_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
+    """dx = dy * cos(x)."""
+    dy = shaped_like(dy, x)
+    return torch.mul(dy, torch.cos(x), out=out)
+
+
+@operator("TanGradient")
+def tan_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
+    """dx = dy / cos(x)^2."""
+    dy = shaped_like(dy, x)
+    return torch.div(dy, torch.square(torch.cos(x)), out=out)
+
+
+@operator("CoshGradient")
+def cosh_gradient(dy: Tensor, x: Tensor, *, out: Out = None) -> Tensor:
+    """dx = dy * sinh(x)."""
+    x = shaped_like(x, dy)
+    return torch.mul(dy, torch.sinh(x), out=out)
+
+
+@operator("SinhGradient")
+def sinh_gradient(dy: Tensor, x: Tensor, *, out: Out = None) -> Tensor:
+    """dx = dy * cosh(x)."""
+    x = shaped_like(x, dy)
+    return torch.mul(dy, torch.cosh(x), out=out)
+
+
+@operator("ErfGradient")
+def erf_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
+    """dx = dy * 2 / sqrt(pi) * exp(-x^2)."""
+    dy = shaped_like(dy, x)
+    return torch.mul(dy, torch.exp(-x * x) * (2 / math.sqrt(math.pi)), out=out)
+
+
+@operator("CbrtGradient", inplace="0>0")
+def cbrt_gradient(dy: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
+    """dx = dy / (3 * y^2)."""
+    y = shaped_like(y, dy)
+    return torch.div(dy, 3 * y * y, out=out)
+
+
+@operator("CubeGradient", types=NUMBERS)
+def cube_gradient(dy: Tensor, x: Tensor, *, out: Out = None) -> Tensor:
+    """dx = dy * 3 * x^2."""
+    x = shaped_like(x, dy)
+    return torch.mul(dy, 3 * x * x, out=out)
+
+
+@operator("ReciprocalGradient", inplace="1>0")
+def reciprocal_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
+    """dx = -dy * y^2."""
+    dy = shaped_like(dy, y)
+    return torch.mul(dy, -y * y, out=out)
+
+
+@operator("RsqrtGradient", inplace="0>0")
+def rsqrt_gradient(dy: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
+    """dx = -dy * y^3 / 2."""
+    y = shaped_like(y, dy)
+    return torch.mul(dy, torch.pow(y, 3) * -0.5, out=out)
+
+
+@operator("ClipGradient", inplace="1>0")
+def clip_gradient(
+    y: Tensor, dy: Tensor, *, min: float = -LARGEST, max: float = LARGEST, out: Out = None
+) -> Tensor:
+    """dx = dy where min < y < max, else 0."""
+    dy = shaped_like(dy, y)
+    return torch.mul(dy, (y > min) & (y < max), out=out)
+
+
+def _declare(name: str, function: str, gradient: str, **declaration: Any) -> None:
+    """Declare the torch function `function` of one tensor as the operator `name`."""
+
+    def compute(x: Tensor, *, out: Out = None) -> Tensor:
+        return getattr(torch, function)(x, out=out)
+
+    compute.__doc__ = f"torch.{function} of each element."
+    compute.__name__ = compute.__qualname__ = function
+    operator(name, gradient=gradient, **declaration)(compute)
+
+
+for _name in ("Abs", "Acos", "Asin", "Atan", "Cos", "Erf", "Sin", "Tan"):
+    _declare(_name, _name.lower(), f"{_name}Gradient i0 g0 > 0")
+for _name in ("Cosh", "Sinh"):
+    _declare(_name, _name.lower(), f"{_name}Gradient g0 i0 > 0")
+
+for _name, _function, _gradient in (
+    ("Ceil", "ceil", "unimplemented"),
+    ("Exp", "exp", "Mul o0 g0 > 0"),
+    ("Floor", "floor", "unimplemented"),
+    ("Log", "log", "Div g0 i0! > 0"),
+    ("Reciprocal", "reciprocal", "ReciprocalGradient o0 g0 > 0"),
+    ("Rsqrt", "rsqrt", "RsqrtGradient g0 o0 > 0"),
+    ("Sqr", "square", "Scale{scale=2.0} g0 > g0; Mul g0 i0! > 0"),
+):
+    _declare(_name, _function, _gradient, inplace="0>0")
+
+_declare("Negative", "neg", "Negative g0 > 0", inplace="0>0", types=NUMBERS)
+_declare("Not", "logical_not", "undefined", types=BOOL)
+_declare("Sign", "sign", "undefined", types=NUMBERS)
+_HALVED = "Scale{scale=0.5} g0 > 0; Div d0 o0 > 0"
+_declare("Sqrt", "sqrt", _HALVED, inplace="0>0", types=FLOATS)

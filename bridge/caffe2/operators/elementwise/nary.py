@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementwise functions of any number of inputs: Sum, Mean, Max, Min, WeightedSum."""
+"""Elementwise functions of any number of inputs, and their gradients."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceTypeError
-from bridge.caffe2.execution.function_operator import InPlace, OperatorType, Out, operator
+from bridge.caffe2.execution.function_operator import (
+    InPlace,
+    OperatorType,
+    Out,
+    OutputCount,
+    operator,
+)
 from bridge.caffe2.gradients.maker import GradientMaker
-from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require
+from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require, shaped_like
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.elementwise import small_kernels
@@ -114,3 +120,39 @@ def weighted_sum(*xs: Tensor, in_place: InPlace | None = None, out: Out = None) 
 def sum_relu(*xs: Tensor, out: Out = None) -> Tensor:
     """max(the sum of the inputs, 0)."""
     return torch.clamp_min(_total(xs, out), 0, out=out)
+
+
+@operator("MaxGradient", inputs="3-*")
+@operator("MinGradient", inputs="3-*")
+def extreme_gradient(
+    y: Tensor, dy: Tensor, *xs: Tensor, outputs: OutputCount = 1
+) -> tuple[Tensor, ...]:
+    """(Y, dY, X0, X1, ...) -> dX0, dX1, ...: dY where X equals Y, else 0."""
+    require(outputs == len(xs), "there is one output per X", outputs)
+    zero = dy.new_zeros(())
+    found = []
+    for x in xs:
+        largest, slope = shaped_like(y, x), shaped_like(dy, x)
+        found.append(torch.where(x == largest, slope, zero))
+    return tuple(found)
+
+
+@operator("MeanGradient", inplace="0>0", types=FLOATS)
+def mean_gradient(dy: Tensor, *, outputs: OutputCount = 1) -> tuple[Tensor, ...]:
+    """dX0, dX1, ... = dY / n for n outputs."""
+    return tuple([dy / outputs for _ in range(outputs)])
+
+
+@operator("WeightedSumGradient", inputs="2n-1")
+def weighted_sum_gradient(
+    dy: Tensor, *xs: Tensor, grad_on_w: bool = False, outputs: OutputCount = 1
+) -> tuple[Tensor, ...]:
+    """(dY, X0, w0, X1, w1, ...) -> dX0, dX1, ..., with `grad_on_w` also dw0, dw1, ..."""
+    n = len(xs) // 2
+    require(outputs == n * (1 + grad_on_w), "there is one gradient per X", n)
+    for w in xs[1::2]:
+        require(w.numel() == 1, "a weight has one element", w)
+    dxs = [dy * w.view(()) for w in xs[1::2]]
+    if grad_on_w:
+        dxs += [(dy * x).sum().view(1) for x in xs[::2]]
+    return tuple(dxs)

@@ -11,11 +11,10 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
-from bridge.caffe2.operators.base.buffers import first_buffer
 from bridge.caffe2.operators.base.channels import channels_first, channels_last, require_per_channel
 from bridge.caffe2.operators.base.checks import image_order, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
-from bridge.caffe2.operators.base.defined_mode import DefinedMode
+from bridge.caffe2.operators.base.defined_mode import DefinedMode, first_buffer
 from bridge.caffe2.operators.layers import channel_kernels
 
 

@@ -9,9 +9,8 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import Out, OutputCount, RandomGenerator, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
-from bridge.caffe2.operators.base.buffers import first_buffer
 from bridge.caffe2.operators.base.checks import BOOL, require
-from bridge.caffe2.operators.base.defined_mode import DefinedMode
+from bridge.caffe2.operators.base.defined_mode import DefinedMode, first_buffer
 
 
 def _dropout_gradient(maker: GradientMaker) -> None:

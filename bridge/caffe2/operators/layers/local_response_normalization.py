@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
-from bridge.caffe2.operators.base.buffers import first_buffer
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
+from bridge.caffe2.operators.base.defined_mode import first_buffer
 from bridge.caffe2.operators.layers import channel_kernels
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.execution.function_operator import Out, operator
-from bridge.caffe2.operators.base.checks import INT64, INTS, axis_from_front, require
+from bridge.caffe2.operators.base.checks import INT64, INTS, NUMBERS, axis_from_front, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import row_indices
 from bridge.caffe2.operators.movement import row_kernels
@@ -154,3 +154,9 @@ def remove_data_blocks(data: Tensor, indices: Tensor) -> Tensor:
     keep = torch.ones(data.shape[0], dtype=torch.bool, device=data.device)
     keep[row_indices(indices, data.shape[0])] = False
     return data[keep]
+
+
+@operator("CopyRowsToTensorGradient", inplace="0>0", types=(c10.float16, *NUMBERS))
+def copy_rows_to_tensor_gradient(dy: Tensor) -> Tensor:
+    """The gradient of CopyRowsToTensor: that of its output, unchanged."""
+    return dy

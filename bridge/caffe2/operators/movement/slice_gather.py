@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that copy a part of a tensor: Slice, Gather, BatchGather."""
+"""Operators that copy a part of a tensor: Slice, Gather, BatchGather; and their gradients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
-from bridge.caffe2.operators.base.checks import INTS, axis_from_front, has_values, require
+from bridge.caffe2.operators.base.checks import (
+    INTS,
+    axis_from_front,
+    has_values,
+    require,
+    require_range,
+)
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.movement import row_kernels
 
@@ -187,3 +193,61 @@ def batch_gather(data: Tensor, indices: Tensor, *, match_outer: bool = False) ->
     Raises EnforceNotMet, also an IndexError: an index is out of range.
     """
     return _gathered(data, indices, 1, False, match_outer)
+
+
+@operator("SliceGradient", inputs="0-*", outputs="0-*", types=None)
+def slice_gradient(
+    data: Tensor, *others: Tensor, starts: list[int] | None = None, ends: list[int] | None = None
+) -> Tensor:
+    """The gradient of Slice. Inputs: data, optionally starts and ends, the gradient."""
+    require(len(others) in (1, 3), "the inputs are data, optionally starts and ends, the gradient")
+    gradient = others[-1]
+    firsts: list[int] = others[0].tolist() if len(others) == 3 else starts or []
+    lasts: list[int] = others[1].tolist() if len(others) == 3 else ends or []
+    fits = len(firsts) == len(lasts) <= data.dim()
+    require(fits, "there are as many starts as ends, at most one per dimension", firsts, lasts)
+    sizes = list(data.shape)
+    pads: list[int] = []  # of the last dimension first
+    for dim, (start, end) in enumerate(zip(firsts, lasts, strict=True)):
+        size = data.shape[dim]
+        start, end = slice_bounds(start, end, size)
+        require(0 <= start <= end, f"the part is within dimension {dim} of size {size}", start, end)
+        sizes[dim] = end - start
+        pads = [start, size - end, *pads]
+    require(list(gradient.shape) == sizes, f"the gradient has the sizes {sizes}", gradient)
+    pads = [0, 0] * (data.dim() - len(firsts)) + pads
+    return torch.constant_pad_nd(gradient, pads)
+
+
+@operator("BatchGatherGradient", types={"indices": INTS})
+def batch_gather_gradient(
+    data: Tensor,
+    indices: Tensor,
+    dy: Tensor,
+    *,
+    axis: int = 1,
+    match_outer: bool = False,
+    out: Out = None,
+) -> Tensor:
+    """The gradient of BatchGather along `axis`, from data, indices, and that of its output."""
+    axis = axis_from_front(axis, data.dim())
+    require(data.dim() >= 2, "the data have at least two dimensions", data)
+    require(dy.shape[:axis] == data.shape[:axis], "the outer dimensions are equal", dy, data)
+    rows = data.shape[axis]
+    outer, inner = math.prod(data.shape[:axis]), math.prod(data.shape[axis + 1 :])
+    n = indices.numel()
+    fits = not match_outer and dy.numel() == outer * n * inner
+    fits = fits and out is not None and takes_kernels(indices, dtype=indices.dtype)
+    if fits and out is not None and takes_kernels(out, dy):
+        wide = indices.dtype is torch.int64
+        return run_kernel(row_kernels.add_along, out, dy, indices, outer, n, rows, inner, wide)
+    require_range("the indices", indices, rows)
+    if match_outer:
+        require(indices.shape[:axis] == data.shape[:axis], "the outer dimensions match", indices)
+        found = math.prod(indices.shape[axis:])
+        places = indices.reshape(outer, found, 1).long().expand(-1, -1, inner)
+    else:
+        places = indices.reshape(1, -1, 1).long().expand(outer, -1, inner)
+    require(dy.numel() == places.numel(), "the gradient has the size of the output", dy)
+    empty = data.new_zeros((outer, rows, inner))
+    return empty.scatter_add(1, places, dy.reshape(places.shape)).view(data.shape)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that repeat a tensor along its dimensions: Tile, NumpyTile, Expand."""
+"""Operators that repeat a tensor along its dimensions, and their gradients."""
 
 from __future__ import annotations
 
@@ -91,3 +91,35 @@ def expand(x: Tensor, shape: Tensor) -> Tensor:
             condition="shape_x == 1 || shape_y == 1 || shape_x == shape_y",
         ) from cause
     return x.expand(sizes).contiguous()
+
+
+@operator("ExpandGradient", types={"dy": NUMBERS, "x": None}, rearranges=())
+def expand_gradient(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of Expand, from that of its output and its input."""
+    spare = dy.dim() - x.dim()
+    require(spare >= 0, "the gradient has at least as many dimensions as the input", dy, x)
+    over = [i for i in range(dy.dim()) if i < spare or x.shape[i - spare] == 1]
+    total = torch.sum(dy, over, dtype=dy.dtype) if over else dy.clone()
+    return total.reshape(x.shape)
+
+
+@operator(
+    "TileGradient",
+    types={"dy": NUMBERS, "tiles_input": INTS, "axis_input": INTS},
+    sized_by=("tiles_input", "axis_input"),
+)
+def tile_gradient(
+    dy: Tensor,
+    tiles_input: Tensor | None = None,
+    axis_input: Tensor | None = None,
+    *,
+    tiles: int | None = None,
+    axis: int | None = None,
+) -> Tensor:
+    """The gradient of Tile, with its arguments, from that of its output."""
+    tiles, axis = tiling(tiles, axis, tiles_input, axis_input)
+    axis = axis_from_front(axis, dy.dim())
+    rows = dy.shape[axis]
+    require(tiles > 0 and rows % tiles == 0, f"{rows} rows are a multiple of the tiles", tiles)
+    parts = dy.reshape(*dy.shape[:axis], tiles, rows // tiles, *dy.shape[axis + 1 :])
+    return torch.sum(parts, axis, dtype=dy.dtype)

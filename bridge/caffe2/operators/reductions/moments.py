@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import axis_from_front, require
-from bridge.caffe2.operators.reductions.reduce_gradients import kept_sizes
+from bridge.caffe2.operators.reductions.reduce import kept_sizes
 
 
 @operator("Moments", gradient="MomentsGradient g0 g1 i0 o0 > 0")

@@ -8,9 +8,12 @@ it replaces.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from bridge import c10
 from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.operators.base.checks import INT64, require
 from bridge.caffe2.operators.base.cpu_kernels import takes_few
@@ -371,3 +374,36 @@ def learning_rate_adaption(
         return torch.sub(lr, along, alpha=lr_alpha, out=out)
     norms = [torch.linalg.vector_norm(one).clamp(min=1e-12) for one in (g, effective)]
     return torch.mul(lr, 1 - lr_alpha * along / (norms[0] * norms[1]), out=out)
+
+
+_HALF = dict.fromkeys(("grad", "moment", "param"), (c10.float16,))
+_DECLARED: dict[str, Any] = {
+    "inplace": "0>0,1>1,3>2",
+    "gradient": "undefined",
+    "devices": ("cuda",),
+}
+
+
+@operator("FP32MomentumSGDUpdate", **_DECLARED)
+@operator("FP16MomentumSGDUpdate", types=_HALF, **_DECLARED)
+def momentum_sgd_update_with_decay(
+    grad: Tensor,
+    moment: Tensor,
+    lr: Tensor,
+    param: Tensor,
+    *,
+    momentum: float = 0.0,
+    nesterov: bool = False,
+    weight_decay: float = 0.0,
+    fp32_update: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(gradient, momentum, rate, parameters) -> step, momentum, parameters - step.
+
+    The gradient grows by `weight_decay` times the parameters. Float16 is computed in float32 and
+    rounded at the end, as with `fp32_update`; without it Caffe2 rounds each intermediate result.
+    Follows FP32MomentumSGDUpdateOp, caffe2/sgd/fp32_momentum_sgd_op.h, PyTorch 1.8.1.
+    """
+    g, m, w = (one.float() for one in alike(grad, moment, param))
+    step, new = momentum_step(g + weight_decay * w, m, learning_rate_of(lr), momentum, nesterov)
+    made = step.to(grad.dtype), new.view(moment.shape).to(moment.dtype)
+    return *made, (w - step).view(param.shape).to(param.dtype)

@@ -11,7 +11,7 @@ import torch
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import core, workspace
-from bridge.caffe2.operators.layers.inference_lstm import inference_lstm
+from bridge.caffe2.operators.layers.recurrent import inference_lstm
 from tests.helpers.isolate import isolated
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")

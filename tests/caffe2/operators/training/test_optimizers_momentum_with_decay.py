@@ -9,7 +9,7 @@ import torch
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import core, workspace
-from bridge.caffe2.operators.training.momentum_with_decay import momentum_sgd_update_with_decay
+from bridge.caffe2.operators.training.optimizers import momentum_sgd_update_with_decay
 
 
 def test_a_step_decays_weights() -> None:
