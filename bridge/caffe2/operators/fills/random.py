@@ -16,7 +16,13 @@ from torch import Tensor
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.execution.declaration import Arguments
-from bridge.caffe2.execution.function_operator import Out, RandomGenerator, TargetDevice, operator
+from bridge.caffe2.execution.function_operator import (
+    OperatorType,
+    Out,
+    RandomGenerator,
+    TargetDevice,
+    operator,
+)
 from bridge.caffe2.operators.base.checks import INTS, require
 from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes, room
 
@@ -54,6 +60,7 @@ class Limits:
 
 
 @operator("UniformFill", **FILL, inputs="0|1|3", effects=("random",))
+@operator("UniformIntFill", **FILL, inputs="0|1|3", effects=("random",))
 def uniform_fill(
     x: Tensor | None = None,
     least: Tensor | None = None,
@@ -61,38 +68,25 @@ def uniform_fill(
     *,
     sizes: FillSizes,
     limits: Limits,
+    kind: OperatorType,
     generator: RandomGenerator = None,
     device: TargetDevice = "cpu",
 ) -> Tensor:
-    """Fill uniformly from [`min`, `max`), which are arguments or inputs 1 and 2."""
+    """Fill uniformly from [`min`, `max`), or with int32 from [`min`, `max`].
+
+    The limits are arguments or inputs 1 and 2.
+    """
+    dtype = torch.int32 if kind == "UniformIntFill" else torch.float32
     made = list(sizes.of(x))
-    low, high = limits.between(least, most, torch.float32)
+    low, high = limits.between(least, most, dtype)
     if low > high:
         made[0] = 0
         high = low
-    return room(made, torch.float32, device, None).uniform_(low, high, generator=generator)
-
-
-@operator("UniformIntFill", **FILL, inputs="0|1|3", effects=("random",))
-def uniform_int_fill(
-    x: Tensor | None = None,
-    least: Tensor | None = None,
-    most: Tensor | None = None,
-    *,
-    sizes: FillSizes,
-    limits: Limits,
-    generator: RandomGenerator = None,
-    device: TargetDevice = "cpu",
-) -> Tensor:
-    """Fill with int32 uniformly from [`min`, `max`]; the limits as in UniformFill."""
-    made = list(sizes.of(x))
-    low, high = limits.between(least, most, torch.int32)
-    if low > high:
-        made[0] = 0
-        high = low
+    if dtype is torch.float32:
+        return room(made, dtype, device, None).uniform_(low, high, generator=generator)
     if torch.compiler.is_compiling():  # which does not trace `random_`
-        return torch.randint(low, high + 1, made, dtype=torch.int32, device=device)
-    return room(made, torch.int32, device, None).random_(low, high + 1, generator=generator)
+        return torch.randint(low, high + 1, made, dtype=dtype, device=device)
+    return room(made, dtype, device, None).random_(low, high + 1, generator=generator)
 
 
 @operator("Float16UniformFill", gradient="none", effects=("random",))
@@ -126,43 +120,31 @@ def gaussian_fill(
     return room(sizes.of(x), torch.float32, device, out).normal_(mean, std, generator=generator)
 
 
-def _fan(sizes: list[int], i: int) -> int:
-    """Return the number of elements per index of dimension `i`."""
-    require(len(sizes) > i, f"the output has more than {i} dimensions", sizes)
-    require(sizes[i] > 0, f"dimension {i} of the output is not empty", sizes)
-    return math.prod(sizes) // sizes[i]
-
-
 @operator("XavierFill", **FILL, effects=("random",))
-def xavier_fill(
-    x: Tensor | None = None,
-    *,
-    sizes: FillSizes,
-    generator: RandomGenerator = None,
-    device: TargetDevice = "cpu",
-    out: Out = None,
-) -> Tensor:
-    """Fill uniformly from [-s, s], s = sqrt(3 / fan in), with fan in = numel / size 0."""
-    made = sizes.of(x)
-    fan = _fan(made, 0)
-    scale = (3 / fan) ** 0.5 if fan else 0.0
-    return room(made, torch.float32, device, out).uniform_(-scale, scale, generator=generator)
-
-
 @operator("MSRAFill", **FILL, effects=("random",))
-def msra_fill(
+def scaled_fill(
     x: Tensor | None = None,
     *,
     sizes: FillSizes,
+    kind: OperatorType,
     generator: RandomGenerator = None,
     device: TargetDevice = "cpu",
     out: Out = None,
 ) -> Tensor:
-    """Fill from a normal distribution with deviation sqrt(2 / fan out): numel / size 1."""
-    made = sizes.of(x)
-    fan = _fan(made, 1)
-    scale = (2 / fan) ** 0.5 if fan else 0.0
-    return room(made, torch.float32, device, out).normal_(0.0, scale, generator=generator)
+    """Fill by the number of elements per index of a dimension of the output, which is its fan.
+
+    XavierFill: uniformly from [-s, s], s = sqrt(3 / fan), by dimension 0; MSRAFill: from a normal
+    distribution with deviation sqrt(2 / fan), by dimension 1.
+    """
+    made, i = sizes.of(x), int(kind == "MSRAFill")
+    require(len(made) > i, f"the output has more than {i} dimensions", made)
+    require(made[i] > 0, f"dimension {i} of the output is not empty", made)
+    fan = math.prod(made) // made[i]
+    scale = ((2 if i else 3) / fan) ** 0.5 if fan else 0.0
+    filled = room(made, torch.float32, device, out)
+    if i:
+        return filled.normal_(0.0, scale, generator=generator)
+    return filled.uniform_(-scale, scale, generator=generator)
 
 
 class UniqueRange:

@@ -238,24 +238,13 @@ def lp_pool(x: Tensor, *, windows: PoolWindows, p: float = 2.0, order: str = "NC
     return channels_last(torch.pow(sums, 1 / p), order)
 
 
-def _gradient_images(
-    x: Tensor, y: Tensor, dy: Tensor, windows: Windows, order: str
-) -> tuple[Tensor, Tensor, Tensor, Window]:
-    """Return X (N, C, ...), Y and dY (N, C, windows..., 1...), and the windows.
-
-    (X, Y, dY) -> dX. Follows PoolGradientOp, caffe2/operators/pool_op.h, PyTorch 1.8.1.
-    """
-    x, y, dy, window = _fitting(x, y, dy, windows, order)
-    rank = x.dim() - 2
-    return x, _spread(y, rank), _spread(dy, rank), window
-
-
 def _fitting(
     x: Tensor, y: Tensor, dy: Tensor, windows: Windows, order: str
 ) -> tuple[Tensor, Tensor, Tensor, Window]:
-    """Return X, Y and dY (N, C, ...), and the windows.
+    """Return X, Y and dY (N, C, ...), and the windows: (X, Y, dY) -> dX.
 
     Raises EnforceNotMet: Y and dY do not have one value per window.
+    Follows PoolGradientOp, caffe2/operators/pool_op.h, PyTorch 1.8.1.
     """
     x, y, dy = (channels_first(one, order) for one in (x, y, dy))
     window = windows.on(x.shape[2:])
@@ -319,7 +308,8 @@ def lp_pool_gradient(
     order = image_order(order)
     if x.numel() == 0:
         return torch.empty_like(x)
-    x, y, dy, window = _gradient_images(x, y, dy, windows, order)
+    x, y, dy, window = _fitting(x, y, dy, windows, order)
+    y, dy = _spread(y, 2), _spread(dy, 2)
     found = windows_of(window.padded(x), window)
     parts = dy * y.pow(1 - p) * found * found.abs().pow(p - 2)
     return channels_last(added_up(parts, x.shape, window), order)

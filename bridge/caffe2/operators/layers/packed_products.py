@@ -30,26 +30,16 @@ TypeMeta.Register(PackedWeight)
 
 
 @register_operator("FbGemmPack", inputs="1", outputs="1", inplace="0>0")
+@register_operator("FbGemmPackTranspose", inputs="1", outputs="1", inplace="0>0")
 class FbGemmPack(TorchOperator):
-    """Pack the weights (N, K) of an FC for FbFCPacked."""
+    """Pack the weights (N, K) of an FC for FbFCPacked; for FbGemmPackTranspose they are (K, N)."""
 
     def RunOnDevice(self) -> None:
         w = self.x(0, FLOAT)
         require(w.dim() >= 1, f"The weights are (N, K), not {list(w.shape)}.")
-        packed = PackedWeight(self._rounded(as_matrix(w, 1)))
-        self.OutputBlob(0).Reset(packed)
-
-    def _rounded(self, w: Tensor) -> Tensor:
-        half = w.clamp(-_LARGEST_HALF, _LARGEST_HALF).half()
-        return half.float().t().contiguous()
-
-
-@register_operator("FbGemmPackTranspose", inputs="1", outputs="1", inplace="0>0")
-class FbGemmPackTranspose(FbGemmPack):
-    """Pack the transposed weights (K, N) of an FC for FbFCPacked."""
-
-    def _rounded(self, w: Tensor) -> Tensor:
-        return super()._rounded(w.t())
+        half = as_matrix(w, 1).clamp(-_LARGEST_HALF, _LARGEST_HALF).half().float()
+        transposed = self._definition.type == "FbGemmPackTranspose"
+        self.OutputBlob(0).Reset(PackedWeight((half if transposed else half.t()).contiguous()))
 
 
 @register_operator("FbFCPacked", inputs="3", outputs="1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import NUMBERS, require
 
@@ -36,14 +36,9 @@ def transpose(data: Tensor, *, axes: list[int] | None = None, out: Out = None) -
 
 
 @operator("NCHW2NHWC", gradient="NHWC2NCHW g0 > 0")
-def nchw_to_nhwc(data: Tensor, *, out: Out = None) -> Tensor:
-    """Move the channels from the second to the last dimension."""
-    require(data.dim() >= 3, "the data have at least three dimensions", data)
-    return _row_major(data.movedim(1, -1), out)
-
-
 @operator("NHWC2NCHW", gradient="NCHW2NHWC g0 > 0")
-def nhwc_to_nchw(data: Tensor, *, out: Out = None) -> Tensor:
-    """Move the channels from the last to the second dimension."""
+def reorder(data: Tensor, *, kind: OperatorType, out: Out = None) -> Tensor:
+    """Move the channels from the second to the last dimension, or back."""
     require(data.dim() >= 3, "the data have at least three dimensions", data)
-    return _row_major(data.movedim(-1, 1), out)
+    places = (1, -1) if kind == "NCHW2NHWC" else (-1, 1)
+    return _row_major(data.movedim(*places), out)

@@ -21,31 +21,23 @@ class CreateMutex(TorchOperator):
         self.OutputBlob(0).Reset(Mutex())
 
 
-class _FetchAdd(TorchOperator):
-    """Add input 2 to input 1, in place, under a mutex; output 1: the former value."""
+@register_operator("AtomicFetchAdd", inputs="3", outputs="2", inplace="1>0", gradient="undefined")
+@register_operator("AtomicFetchAdd64", inputs="3", outputs="2", inplace="1>0")
+class AtomicFetchAdd(TorchOperator):
+    """Add input 2 to input 1, in place, under the mutex in input 0; output 1: the former value.
 
-    types = INT32
+    The numbers are int32, or int64 for AtomicFetchAdd64.
+    """
 
     def RunOnDevice(self) -> None:
+        types = INT64 if self._definition.type.endswith("64") else INT32
         with self.Input(0, Mutex).lock:
-            x, added = self.x(1, self.types), self.x(2, self.types)
+            x, added = self.x(1, types), self.x(2, types)
             require(x.numel() > 0 and added.numel() > 0, "Inputs 1 and 2 must not be empty.")
             before = int(x.reshape(-1)[0])
             total = torch.tensor(before, dtype=x.dtype) + added.reshape(-1)[0]
-            self.put_value(1, before, self.types[0])
-            self.put_value(0, int(total), self.types[0])
-
-
-@register_operator("AtomicFetchAdd", inputs="3", outputs="2", inplace="1>0", gradient="undefined")
-class AtomicFetchAdd(_FetchAdd):
-    """AtomicFetchAdd of int32: inputs: mutex, number, number to add."""
-
-
-@register_operator("AtomicFetchAdd64", inputs="3", outputs="2", inplace="1>0")
-class AtomicFetchAdd64(_FetchAdd):
-    """AtomicFetchAdd of int64: inputs: mutex, number, number to add."""
-
-    types = INT64
+            self.put_value(1, before, types[0])
+            self.put_value(0, int(total), types[0])
 
 
 @register_operator("CreateAtomicBool", inputs="0", outputs="1", gradient="undefined")

@@ -8,43 +8,24 @@ from typing import Any
 import torch
 
 from bridge import c10
-from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.blobs.objects import Index
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
-
-class _IndexCreate(TorchOperator):
-    """Create an index of at most `max_elements` - 1 keys."""
-
-    dtype: TypeMeta
-
-    def RunOnDevice(self) -> None:
-        most = self.GetSingleArgument("max_elements", 2**31 - 1)
-        self.OutputBlob(0).Reset(Index(self.dtype, most))
+_KEYS = {"IntIndexCreate": c10.int32, "LongIndexCreate": c10.int64, "StringIndexCreate": c10.string}
 
 
 @register_operator("IntIndexCreate", inputs="0", outputs="1", gradient="none")
-class IntIndexCreate(_IndexCreate):
-    """Create an index of int32 keys."""
-
-    dtype = c10.int32
-
-
 @register_operator("LongIndexCreate", inputs="0", outputs="1", gradient="none")
-class LongIndexCreate(_IndexCreate):
-    """Create an index of int64 keys."""
-
-    dtype = c10.int64
-
-
 @register_operator("StringIndexCreate", inputs="0", outputs="1", gradient="none")
-class StringIndexCreate(_IndexCreate):
-    """Create an index of strings."""
+class IndexCreate(TorchOperator):
+    """Create an index of at most `max_elements` - 1 keys: int32, int64 or strings."""
 
-    dtype = c10.string
+    def RunOnDevice(self) -> None:
+        most = self.GetSingleArgument("max_elements", 2**31 - 1)
+        self.OutputBlob(0).Reset(Index(_KEYS[self._definition.type], most))
 
 
 class _OfIndex(TorchOperator):

@@ -25,19 +25,30 @@ _FLOATING = (c10.float32, c10.float16, c10.float64)
 _PUT_TYPES = (*_FLOATING, c10.uint8, c10.int8, c10.uint16, c10.int16, c10.int32, c10.int64)
 
 
-class _Put(TorchOperator):
+_KINDS: dict[str, type[Stat | AverageStat]] = {
+    "IncrementPut": Stat,
+    "AveragePut": AverageStat,
+    "StdDevPut": StdDevStat,
+}
+
+
+@register_operator("IncrementPut", inputs="1", outputs="0")
+@register_operator("AveragePut", inputs="1", outputs="0")
+@register_operator("StdDevPut", inputs="1", outputs="0")
+class Put(TorchOperator):
     """Add the first element of input 0, times `magnitude_expand` (1), as an integer, to counters.
 
     The counters are named by `stat_name`, by default the input's name. `default_value` is used if
     the input is empty. With `bound` NaN is 0, and values out of range are clamped to int64.
-    """
 
-    kind: type[Stat | AverageStat] = Stat
+    IncrementPut has the counter <name>/stat_value; AveragePut <name>/stat_value/sum and .../count;
+    StdDevPut these, .../sumoffset and .../sumsqoffset.
+    """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         name = self.GetSingleArgument("stat_name", self._definition.inputs[0])
-        self._stat = self.kind(name, "stat_value")
+        self._stat = _KINDS[self._definition.type](name, "stat_value")
         self._expand = self.GetSingleArgument("magnitude_expand", 1)
         require(self._expand != 0, "The argument magnitude_expand must not be 0.")
 
@@ -69,22 +80,3 @@ class _Put(TorchOperator):
             require(not math.isnan(value), "The value must not be NaN, unless `bound` is set.")
             require(abs(value) < most, f"{value} times {self._expand} is out of range of int64.")
         return int(value * self._expand)
-
-
-@register_operator("IncrementPut", inputs="1", outputs="0")
-class IncrementPut(_Put):
-    """Add a value to <name>/stat_value; see _Put for the arguments."""
-
-
-@register_operator("AveragePut", inputs="1", outputs="0")
-class AveragePut(_Put):
-    """Add a value to <name>/stat_value/sum and .../count."""
-
-    kind = AverageStat
-
-
-@register_operator("StdDevPut", inputs="1", outputs="0")
-class StdDevPut(_Put):
-    """Add a value to .../sum, .../count, .../sumoffset and .../sumsqoffset."""
-
-    kind = StdDevStat

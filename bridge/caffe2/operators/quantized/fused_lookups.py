@@ -50,7 +50,8 @@ def _reduced(
     mean: bool = False,
 ) -> Tensor:
     """Return the sums of segments of rows, or the sums over the lengths."""
-    _check_table(table, bits)
+    fits = table.dim() == 2 and table.shape[1] > (8 if bits == 8 else 4)
+    require(fits, "a table has rows with scale and bias", table)
     _check(indices, lengths, weights)
     check_lengths(lengths, indices.shape[0])
     counts = lengths.clamp(min=1)[:, None]
@@ -62,13 +63,6 @@ def _reduced(
     numbers = torch.arange(rows.shape[0], device=rows.device)
     total = sum_segments(rows, numbers, lengths, weights=weights)
     return total / counts if mean else total
-
-
-def _check_table(table: Tensor, bits: int) -> None:
-    tail = 8 if bits == 8 else 4
-    require(
-        table.dim() == 2 and table.shape[1] > tail, "a table has rows with scale and bias", table
-    )
 
 
 def _there(

@@ -101,12 +101,6 @@ def momentum_sgd_update(
     return written(out, step, new, out[2])
 
 
-def adam_correction(iteration: Tensor, beta1: float, beta2: float) -> Tensor:
-    """Return the correction of the bias at an iteration, 0-d in float64."""
-    t = iteration.view(-1)[0].to(torch.float64) + 1
-    return torch.sqrt(1 - torch.pow(beta2, t)) / (1 - torch.pow(beta1, t))
-
-
 @operator(
     "Adam",
     inplace="0>0,1>1,2>2",
@@ -140,7 +134,8 @@ def adam(
         states = (param, moment_1, moment_2, param)[:outputs]
         given = (g, lr, iteration, w.numel(), beta1, beta2, epsilon)
         return stepped(step_kernels.adam, out, states, *(() if outputs > 3 else (None,)), *given)
-    correction = adam_correction(iteration, beta1, beta2)
+    t = iteration.view(-1)[0].to(torch.float64) + 1
+    correction = torch.sqrt(1 - torch.pow(beta2, t)) / (1 - torch.pow(beta1, t))
     places = (None, None, None) if out is None else [one.view(w.shape) for one in out[:3]]
     m = torch.add(m * beta1, g, alpha=1 - beta1, out=places[1])
     v = torch.add(v * beta2, g * g, alpha=1 - beta2, out=places[2])
