@@ -24,8 +24,8 @@ OPTIMIZED = [] if SANITIZED else ["-O2", "-g0", "-fno-asynchronous-unwind-tables
 SMALL = [] if SANITIZED or sys.platform == "win32" else ["-Os"]
 RARE = re.compile(
     r"bridge\.(trees|see|libraries|tf|shared|c_api|exchange_table"
-    r"|exchange\.(arrow_\w+|array_interface_export|cuda_interface_export|device_memory)"
-    r"|at\.(advanced_indexing|joint_memory|dtype_view|python_values)"
+    r"|exchange\.(arrow_\w+|interface_export|device_memory)"
+    r"|at\.(joint_memory|python_values)"
     r"|caffe2\.(blobs\.(string_items|message)|tensor\.(construct|external_pointer))"
     r"|c10\.(allocator|array_ref|device|immortal|reports|type_meta)|conform)"
 )

@@ -12,7 +12,7 @@ from bridge.c10.device import Device
 from bridge.c10.errors import EnforceNotMet
 from bridge.c10.raw_parts import byte_view, from_buffer, from_items, items_of, sized
 from bridge.c10.tensor_impl import UndefinedTensorImpl, unchanging
-from bridge.exchange.to_device import to_device
+from bridge.exchange.device_memory import to_device
 from bridge.exchange.torch_export import export_torch
 from bridge.exchange.torch_import import import_new_torch
 

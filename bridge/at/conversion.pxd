@@ -8,3 +8,4 @@ cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller)
 cdef TensorImpl as_source(object value, TensorImpl target, str caller)
 cdef TensorImpl convert_to(
     TensorImpl impl, tuple args, bint copy, object dtype, object device, object other)
+cdef TensorImpl view_as_dtype(TensorImpl impl, object spec)

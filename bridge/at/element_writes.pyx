@@ -20,6 +20,7 @@ from bridge.c10.tensor_impl cimport (
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DL_CPU
+from bridge.exchange.device_memory cimport to_device
 from bridge.exchange.import_tensor cimport import_tensor
 from bridge.exchange.torch_export cimport (
     as_bits,
@@ -30,7 +31,6 @@ from bridge.exchange.torch_export cimport (
 )
 
 from bridge.c10.errors import EnforceValueError
-from bridge.exchange.to_device import to_device
 
 
 cdef int copy_into(TensorImpl dst, object value, str caller) except -1:
@@ -54,7 +54,7 @@ cdef int _copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
             forward_operand(each_once(dst)).fill_(torch_operand(src))
         return 0
     if device_type_of(src) != device_type_of(dst) and src.c_numel != dst.c_numel:
-        src = <TensorImpl>to_device(src, dst.device())
+        src = to_device(src, dst.device())
     # Extra leading dimensions of size one are allowed, as in assignments of NumPy.
     while src.ndim > dst.ndim and src.c_sizes[0] == 1:
         src = views.select(src, 0, 0, caller)

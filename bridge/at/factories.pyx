@@ -4,8 +4,8 @@
 
 from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
 
-from bridge.at.basic_indexing cimport is_integer
 from bridge.at.element_writes cimport fill, zero
+from bridge.at.indexing cimport is_integer
 from bridge.at.tensor cimport wrap
 from bridge.c10.dims cimport Dims, parse_dims, require_nbytes, require_numel
 from bridge.c10.device cimport Device, device_of, host_accessible

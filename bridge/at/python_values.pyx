@@ -29,12 +29,12 @@ from bridge.c10.tensor_impl cimport (
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DL_BOOL, DL_FLOAT, DL_INT, DL_UINT
+from bridge.exchange.device_memory cimport to_device
 from bridge.exchange.numpy cimport export_array
 from bridge.exchange.torch_export cimport torch_computes, torch_operand
 
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceBufferError, EnforceNotMet, EnforceValueError
-from bridge.exchange.to_device import to_device
 
 cdef enum:
     MAX_REPR = 1000     # elements that a repr lists
@@ -153,7 +153,7 @@ cdef object _listed(TensorImpl impl, str caller):
     if impl.c_numel == 0:
         return _nested([], impl.c_sizes, impl.ndim)     # of sizes that NumPy may not count
     if not host_accessible(device_type_of(impl)):
-        impl = <TensorImpl>to_device(impl, Device("cpu"))
+        impl = to_device(impl, Device("cpu"))
     if impl.ndim > NUMPY_NDIM:
         return _nested(_listed(_flat(impl, caller), caller), impl.c_sizes, impl.ndim)
     if dtype.name == "complex32" or dtype.name.endswith("_x2"):
@@ -214,7 +214,7 @@ cdef TensorImpl _where(TensorImpl b, TensorImpl a, object other):
     if here and host_accessible(device_type_of(a)) or b.device() == a.device():
         return b
     if here and isinstance(other, (bool, int, float, complex, list, tuple)):
-        return <TensorImpl>to_device(b, a.device())
+        return to_device(b, a.device())
     raise EnforceNotMet(
         f"The tensors are on {a.device()} and {b.device()}. Copy one to the other's device first, "
         f"as with x.to({str(a.device())!r}).", "Tensor.equal",

@@ -8,11 +8,9 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uintptr_t
 
-from bridge.at.advanced_indexing cimport advanced_assign, advanced_index
-from bridge.at.basic_indexing cimport basic_index, require_dim, sliced
-from bridge.at.conversion cimport convert_to
-from bridge.at.dtype_view cimport view_as_dtype
+from bridge.at.conversion cimport convert_to, view_as_dtype
 from bridge.at.element_writes cimport copy_into, fill, zero
+from bridge.at.indexing cimport advanced_assign, advanced_index, basic_index, require_dim, sliced
 from bridge.at.storage_ops cimport (
     deep_copied,
     resize,

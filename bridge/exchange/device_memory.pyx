@@ -2,11 +2,12 @@
 # cython: language_level=3
 """Memory of devices, which torch allocates; the current device; copies to a device."""
 
-
 from bridge.c10.copy cimport copy_elements
+from bridge.c10.device cimport Device
+from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport share_buffer
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, device_index_of, new_pair, seen
-from bridge.dlpack.abi cimport DL_CPU, DL_CUDA
+from bridge.dlpack.abi cimport DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_ROCM_HOST
 
 from bridge.c10.allocator import Allocator, GetAllocator, register_default_allocator
 from bridge.c10.device import DeviceType
@@ -34,6 +35,27 @@ def _cuda_of_torch(what):
     except RuntimeError as error:       # in a forked child, where CUDA does not work
         raise EnforceBufferError(f"There is no {what}: {error}", "GetAllocator") from error
     return torch.cuda
+
+
+cpdef TensorImpl to_device(TensorImpl impl, Device device, object copy: bool | None = None):
+    """Return `impl` if it is on `device`, otherwise a copy there.
+
+    Page-locked memory is the CPU's as well, so for "cpu" it is shared and not copied.
+    Raises BufferError: a copy is needed and `copy` is False.
+    """
+    cdef Device here = impl.device()
+    cdef int index = current_index(device)
+    if here.c_type == device.c_type and here.c_index == index:
+        return impl
+    if device.c_type == DL_CPU and impl.dtype().is_pod and (
+            here.c_type == DL_CUDA_HOST or here.c_type == DL_ROCM_HOST):
+        return as_cpu_memory(impl)
+    if copy is False:
+        raise BufferError(
+            f"The tensor is on {here}; moving it to {device} needs a copy. Allow it with copy=None."
+        )
+    report_copy(impl.numel() * impl.dtype().itemsize, f"it is on {here} and goes to {device}")
+    return copied_to(impl, device.c_type, index)
 
 
 def copied_to(TensorImpl impl, device_type: int, index: int) -> TensorImpl:

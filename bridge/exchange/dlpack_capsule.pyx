@@ -27,13 +27,13 @@ from bridge.dlpack.abi cimport (
 )
 from bridge.dlpack.capsule cimport new_capsule
 from bridge.exchange.consumers cimport fit_for_consumer
+from bridge.exchange.device_memory cimport to_device
 from bridge.exchange.dlpack_deleters cimport IN_CAPSULE
 from bridge.exchange.dlpack_export cimport export_legacy, export_versioned
 from bridge.exchange.import_tensor cimport tristate
 
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceNotMet
-from bridge.exchange.to_device import to_device
 
 cdef object _remembering = threading.RLock()
 # The last max_version that was compared and found recent enough: a consumer passes the same

@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""From any object that has a tensor's memory to TensorImpl, by the protocol of its class."""
+"""From any object that has a tensor's memory to TensorImpl, by the protocol of its class.
 
-from cpython.object cimport PyTypeObject
+Note: Nested imports
+--------------------
+Importers and protocols are code of any library, and may call the bridge. A thread keeps the objects
+whose code is running: none of them is imported once more, and there are MAX_NESTED at most. Where
+so many were reached, each further import inside the outermost one is refused, too: code that
+catches the error and tries again would double its time at each level.
+"""
+
+from cpython.object cimport PyObject, PyTypeObject
 
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.device cimport as_device
@@ -13,9 +21,9 @@ from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, is_undefined, seen, 
 from bridge.c10.views cimport alias
 from bridge.dlpack.capsule cimport consume_capsule
 from bridge.exchange.buffer_import cimport import_buffer
+from bridge.exchange.device_memory cimport to_device
 from bridge.exchange.dlpack_import cimport adopt_managed
 from bridge.exchange.fresh_memory cimport as_copy, is_same, keeping, must_prove
-from bridge.exchange.nested_imports cimport begin, depth, end, end_to
 from bridge.exchange.numpy cimport import_array, numpy_loaded, numpy_type
 from bridge.exchange.dlpack_producers cimport (
     import_by_method,
@@ -51,7 +59,20 @@ from bridge.exchange.torch_api cimport torch_c, torch_type
 from bridge.exchange.torch_import cimport import_any_torch, import_torch
 
 from bridge.exchange.protocols import has_door
-from bridge.exchange.to_device import to_device
+
+cdef extern from *:
+    """
+    enum { MAX_NESTED = 32 };
+    /* Of each thread: the objects whose code runs, the outermost first, which are borrowed from
+       their callers, and whether there were too many. They take no memory that may be lacking. */
+    static _Thread_local PyObject *bridge_running[MAX_NESTED];
+    static _Thread_local Py_ssize_t bridge_n_running = 0;
+    static _Thread_local int bridge_too_many = 0;
+    """
+    enum: MAX_NESTED
+    PyObject** running "bridge_running"
+    Py_ssize_t n_running "bridge_n_running"
+    bint too_many "bridge_too_many"
 
 cdef enum:
     MAX_CHAIN = 32
@@ -96,7 +117,7 @@ cpdef TensorImpl import_tensor(
         return _import(x, copy)
     # moving to another device is the copy that copy=True asks for
     impl = _import(x, False if copy is False else None)
-    moved = <TensorImpl>to_device(impl, as_device(device), copy)
+    moved = to_device(impl, as_device(device), copy)
     if copy is True and moved is impl and not is_new(x, impl):
         return requested_copy(impl, "from_dlpack")
     return moved
@@ -135,7 +156,7 @@ cdef TensorImpl _by_importer(object adapter, object x, object copy):
     """
     cdef TensorImpl impl
     cdef list chain
-    cdef Py_ssize_t running = depth()
+    cdef Py_ssize_t running = n_running
     try:
         chain = _call_importers(adapter, x)
         if len(chain) == 1:
@@ -145,11 +166,11 @@ cdef TensorImpl _by_importer(object adapter, object x, object copy):
         if is_new(found, impl):
             return impl
         if must_prove(copy):
-            end_to(running)
+            _end_to(running)
             if not is_same(impl, _import_last(_call_importers(adapter, x).pop(), None)):
                 return as_copy(impl, x, copy)
     finally:
-        end_to(running)
+        _end_to(running)
     for source in reversed(chain):
         impl = keeping(impl, source)
     return impl
@@ -161,11 +182,11 @@ cdef list _call_importers(object adapter, object x):
     """
     cdef list chain = [x]
     while True:
-        begin(x)
+        _begin(x)
         found = _call_importer(adapter, x)
         if found is x:
             if len(chain) > 1:
-                end()
+                _end()
             return chain
         chain.append(found)
         adapter = _importing_adapter(found)
@@ -221,11 +242,11 @@ cdef TensorImpl _by(int protocol, object x, object copy):
         return _by_adapter(adapter_for(type(x)), x, copy)
     if protocol == BUFFER and not type(x).__flags__ & HEAP_TYPE:
         return import_buffer(x, copy)
-    begin(x)
+    _begin(x)
     try:
         impl = _by_code_of(protocol, x, copy)
     finally:
-        end()
+        _end()
     return _by_offer(x, copy) if impl is None else impl
 
 
@@ -306,11 +327,11 @@ cdef TensorImpl _by_offer(object x, object copy):
     if adapter is not None:
         return _by_adapter(adapter, x, copy)
     from bridge.exchange.refusal import no_memory
-    begin(x)
+    _begin(x)
     try:
         raise TypeError(f"{no_memory(x, has_door)} {failures}".rstrip())
     finally:
-        end()
+        _end()
 
 
 cdef TensorImpl _alias_of(TensorImpl impl):
@@ -330,3 +351,44 @@ cdef TensorImpl _alias_of(TensorImpl impl):
     if not impl.flags & OWN_ORIGIN:
         out.origin = impl.origin
     return out
+
+
+# Note: Nested imports.
+
+cdef int _begin(object x) except -1:
+    """Note that code of `x` is called, which the caller keeps until `end`.
+
+    Raises BufferError: it is running already, or that of too many others is.
+    """
+    global n_running, too_many
+    cdef Py_ssize_t i
+    if n_running == 0:
+        too_many = False
+    for i in range(n_running):
+        if running[i] == <PyObject*>x:
+            raise BufferError(
+                f"While this {type(x).__name__} is imported, its own code gives it to the bridge "
+                "again. Give the bridge what has the memory; an importer may return its argument, "
+                "to leave it to its own protocols.")
+    if n_running >= MAX_NESTED or too_many:
+        too_many = True
+        raise BufferError(
+            f"While a {type(<object>running[0]).__name__} is imported, its code gives the bridge "
+            f"another object, whose code gives it another, {MAX_NESTED} times.")
+    running[n_running] = <PyObject*>x
+    n_running += 1
+    return 0
+
+
+cdef int _end() noexcept:
+    """Forget the object that began last."""
+    global n_running
+    n_running -= 1
+    return 0
+
+
+cdef int _end_to(Py_ssize_t n) noexcept:
+    """Forget all objects but the first `n`."""
+    global n_running
+    n_running = n
+    return 0

@@ -14,11 +14,11 @@ from bridge.c10.copy import reported_copy
 from bridge.c10.device import Device, DeviceType
 from bridge.c10.reports import ASKED, report_copy
 from bridge.c10.tensor_impl import TensorImpl
+from bridge.exchange.device_memory import to_device
 from bridge.exchange.dlpack_capsule import DLPackProducer
 from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.refusal import reason_of
 from bridge.exchange.registry import register
-from bridge.exchange.to_device import to_device
 
 
 def is_cuda(impl: TensorImpl) -> bool:

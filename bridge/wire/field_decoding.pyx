@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
 from bridge.wire.tensor_decoding cimport Payload, Source
-from bridge.wire.varint_decoding cimport count_packed, read_varint
+from bridge.wire.varints cimport count_packed, read_varint
 
 from bridge.c10.errors import EnforceValueError
 

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10.type_meta cimport TypeMeta
-from bridge.wire.varint_decoding cimport Kind
+from bridge.wire.varints cimport Kind
 
 cdef enum:
     STRING_TAG = (6 << 3) | 2   # TensorProto.string_data

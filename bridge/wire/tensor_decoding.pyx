@@ -2,7 +2,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Decoding of values from the bytes of a message into a tensor's memory.
 
-Floating-point values are copied, integers decoded by `varint_decoding`; there is no list of numbers
+Floating-point values are copied, integers decoded by `varints`; there is no list of numbers
 in between. Source and destination are checked at each step, since other threads run while much is
 copied.
 """
@@ -20,7 +20,7 @@ from bridge.c10.python_api cimport FREE_THREADED, RELEASE_GIL_NBYTES, PyList_GET
 from bridge.c10.storage cimport Elements, owner_of
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
 from bridge.c10.type_meta cimport TypeMeta, string_type
-from bridge.wire.varint_decoding cimport BOOL, I8, I16, I32, I64, U8, U16, Kind, decode, read_varint
+from bridge.wire.varints cimport BOOL, I8, I16, I32, I64, U8, U16, Kind, decode, read_varint
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 

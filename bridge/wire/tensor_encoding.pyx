@@ -25,8 +25,7 @@ from bridge.wire.tensor_decoding cimport (
     coding_of,
     elements_at,
 )
-from bridge.wire.varint_decoding cimport U8, Kind
-from bridge.wire.varint_encoding cimport encode, packed_size, varint_size
+from bridge.wire.varints cimport U8, Kind, encode, packed_size, varint_size
 
 from bridge.c10.errors import EnforceNotMet
 

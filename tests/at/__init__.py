@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `bridge.at`; the modules whose tests have another name::
 
-- advanced_indexing, element_writes: test_basic_indexing
-- conversion: test_tensor_metadata, test_factories
-- dtype_view: test_tensor_views
+- element_writes: test_indexing
+- conversion: test_tensor_metadata, test_tensor_views, test_factories
 - readonly_guard: test_tensor_readonly
 - storage_ops: test_python_values, c10/test_storage
 - torch_call, torch_names: test_torch_ops

@@ -6,7 +6,7 @@
 - buffer_export: test_wrapper, test_lifetime
 - consumers: test_consumers, test_torch_import_modes, test_torch_export
 - conversion: test_front, test_one_copy
-- cuda_interface_export, cuda_interface_import: test_cuda_frameworks, test_array_interface
+- cuda_interface_import: test_cuda_frameworks, test_array_interface
 - dlpack_capsule, dlpack_import, dlpack_producers, import_tensor, protocols: matrix/test_dlpack,
   test_peers, dlpack/test_capsule_import
 - library_fit: libraries/test_libraries
@@ -15,7 +15,7 @@
 - entry_points: test_register
 - fresh_memory: test_doors
 - nested_strings: test_front
-- to_device: libraries/test_cupy, test_front
+- device_memory: test_device_memory, libraries/test_cupy, test_front
 - torch_api: test_torch_import, test_torch_export
 - torch_description: test_torch_import, test_torch_storage_changes
 - torch_settings: caffe2/execution/test_function_operator

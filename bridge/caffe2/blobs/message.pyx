@@ -25,7 +25,7 @@ from bridge.wire.field_decoding cimport (
     span,
 )
 from bridge.wire.tensor_decoding cimport STRING_TAG, Payload, Source, new_payload
-from bridge.wire.varint_decoding cimport read_varint
+from bridge.wire.varints cimport read_varint
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 

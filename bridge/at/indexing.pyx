@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Basic indexing as in NumPy: by ints, slices of any step, None and an ellipsis."""
+"""Indexing as in NumPy.
+
+Basic indexing makes views: by ints, slices of any step, None and an ellipsis. Advanced indexing is
+evaluated by torch: by tensors, lists and masks.
+"""
 
 from libc.stdint cimport INT64_MAX, int64_t
 
+from bridge.at.conversion cimport as_source
+from bridge.at.element_writes cimport write_back
+from bridge.at.storage_ops cimport import_result
 from bridge.c10.dims cimport wrap_dim
 from bridge.c10.tensor_impl cimport TensorImpl, seen
 from bridge.c10 cimport views
+from bridge.exchange.import_tensor cimport import_tensor
+from bridge.exchange.torch_export cimport torch_operand
 
 from bridge.c10.errors import (
     EnforceIndexError,
@@ -169,3 +178,60 @@ cdef int require_dim(TensorImpl impl, str caller) except -1:
     if impl.ndim == 0:
         raise EnforceIndexError("A 0-d tensor has no dimensions.", caller, condition="dim() > 0")
     return 0
+
+
+cdef TensorImpl advanced_index(TensorImpl impl, object key):
+    """Return ``x[key]`` for a key that basic indexing does not support; a copy."""
+    if isinstance(key, (str, float, complex, dict, bytes)):
+        raise EnforceTypeError(
+            f"{key!r} is not an index. An index consists of ints, slices, None, ..., or tensors of "
+            "ints or bools.", "Tensor.__getitem__")
+    source = torch_operand(impl)
+    try:
+        found = source[_torch_key(key)]
+    except IndexError:
+        raise
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise EnforceTypeError(f"{key!r} is not a valid index: {error}",
+                               "Tensor.__getitem__") from error
+    if found.data_ptr() and found.untyped_storage().data_ptr() == \
+            source.untyped_storage().data_ptr():
+        found = found.clone()
+    return import_result(found)
+
+
+cdef int advanced_assign(TensorImpl impl, object key, object value) except -1:
+    """Set ``x[key]`` to `value` for a key that basic indexing does not support."""
+    if not isinstance(value, (bool, int, float, complex)):
+        value = torch_operand(as_source(value, impl, "Tensor.__setitem__"))
+    try:
+        target = torch_operand(impl)
+        target[_torch_key(key)] = value
+        write_back(impl, target)
+    except IndexError:
+        raise
+    except (TypeError, ValueError, RuntimeError) as error:
+        if isinstance(error, EnforceNotMet):
+            raise
+        raise EnforceTypeError(f"{key!r} is not a valid index: {error}",
+                               "Tensor.__setitem__") from error
+    return 0
+
+
+def _torch_key(key):
+    """Return an index for torch; tensors of all frameworks become torch tensors."""
+    if isinstance(key, tuple):
+        return tuple([_torch_key(one) for one in key])
+    if isinstance(key, range):
+        return list(key)
+    if isinstance(key, (list, int, slice)) or key is None or key is Ellipsis:
+        return key
+    tensor = torch_operand(import_tensor(key))
+    if tensor.dtype.is_signed or tensor.dtype.itemsize == 1:
+        return tensor
+    # Of unsigned integers torch supports only bytes, as masks.
+    signed = tensor.long()
+    if (signed < 0).any():
+        raise EnforceIndexError(
+            f"An index in {key!r} is out of range.", "Tensor.__getitem__")
+    return signed
