@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from bridge.tf.errors import TensorProtoError, damaged
 from bridge.tf.message import MAX_NBYTES, MAX_RANK, ShapeMessage, TensorMessage
 from bridge.tf.shape_proto import known_dims, message_bytes, read_shape
 from bridge.tf.value_fields import numbers, strings, strings_of_content
+
+_error = partial(TensorProtoError, caller="from_tensor_proto")
 
 
 def from_tensor_proto(proto: Any, copy: bool = False) -> Tensor:
@@ -87,27 +90,20 @@ def _parts_of_bytes(data: memoryview) -> _Parts:
 def _row(number: int) -> Row:
     row = BY_NUMBER.get(number)
     if row is None:
-        raise TensorProtoError(
-            f"Elements of TensorFlow's type {number} cannot be read: {why_not(number)}.",
-            "from_tensor_proto",
-        )
+        raise _error(f"Elements of TensorFlow's type {number} cannot be read: {why_not(number)}.")
     return row
 
 
 def _sizes(shape: ShapeMessage) -> list[int]:
     dims = known_dims(shape)
     if dims is None or None in dims:
-        raise TensorProtoError(
+        raise _error(
             "The shape is not fully known: "
             f"{'it has an unknown rank' if dims is None else list(dims)}.",
-            "from_tensor_proto",
             condition="is_fully_defined()",
         )
     if len(dims) > MAX_RANK:
-        raise TensorProtoError(
-            f"The shape has {len(dims)} dimensions; TensorFlow allows at most {MAX_RANK}.",
-            "from_tensor_proto",
-        )
+        raise _error(f"The shape has {len(dims)} dimensions; TensorFlow allows at most {MAX_RANK}.")
     return [size for size in dims if size is not None]
 
 
@@ -120,9 +116,8 @@ def _numel(sizes: list[int], row: Row) -> int:
             break
     numel = 0 if 0 in sizes and numel < 1 << 63 else numel
     if numel * TypeMeta.Make(row.name).itemsize > MAX_NBYTES:
-        raise TensorProtoError(
-            f"A tensor of shape {sizes} takes more bytes than a message may have, {MAX_NBYTES}.",
-            "from_tensor_proto",
+        raise _error(
+            f"A tensor of shape {sizes} takes more bytes than a message may have, {MAX_NBYTES}."
         )
     return numel
 
@@ -131,16 +126,12 @@ def _of_content(content: memoryview, row: Row, sizes: list[int], numel: int, cop
     dtype = TypeMeta.Make(row.name)
     nbytes = len(content)
     if nbytes != numel * dtype.itemsize:
-        raise TensorProtoError(
+        raise _error(
             f"Shape {sizes} of {row.name} takes {numel * dtype.itemsize} bytes, but the content "
-            f"has {nbytes}.",
-            "from_tensor_proto",
+            f"has {nbytes}."
         )
     if row.name == "bool" and np.frombuffer(content, np.uint8).max() > 1:
-        raise TensorProtoError(
-            "The content of a bool tensor has bytes that are neither 0 nor 1.",
-            "from_tensor_proto",
-        )
+        raise _error("The content of a bool tensor has bytes that are neither 0 nor 1.")
     tensor = Tensor._wrap(from_buffer(content, sizes, dtype, misaligned=True))
     return tensor.clone() if copy else tensor
 
@@ -151,10 +142,7 @@ def _of_values(parts: _Parts, row: Row, sizes: list[int], numel: int) -> Tensor:
     tensor = zeros(sizes, dtype=row.name)
     width = 2 if row.name.startswith("complex") else 1
     if len(values) % width:
-        raise TensorProtoError(
-            f"{len(values)} numbers do not form pairs of a real and an imaginary part.",
-            "from_tensor_proto",
-        )
+        raise _error(f"{len(values)} numbers do not form pairs of a real and an imaginary part.")
     given = len(values) // width
     _require_room(given, numel, sizes)
     if given:
@@ -179,7 +167,4 @@ def _of_strings(parts: _Parts, sizes: list[int], numel: int) -> Tensor:
 
 def _require_room(given: int, numel: int, sizes: list[int]) -> None:
     if given > numel:
-        raise TensorProtoError(
-            f"Shape {sizes} has {numel} elements, but the message has {given} values.",
-            "from_tensor_proto",
-        )
+        raise _error(f"Shape {sizes} has {numel} elements, but the message has {given} values.")
