@@ -43,8 +43,7 @@ class _Flags:
     def caffe2_max_keep_on_shrink_memory(self, value: int) -> None:
         if isinstance(value, bool) or not isinstance(value, int):
             raise EnforceTypeError(
-                f"caffe2_max_keep_on_shrink_memory is a number of bytes, not {value!r}.",
-                "FLAGS",
+                f"caffe2_max_keep_on_shrink_memory is a number of bytes, not {value!r}.", "FLAGS"
             )
         if not -_INT64_MAX - 1 <= value <= _INT64_MAX:
             raise EnforceValueError(

@@ -187,8 +187,7 @@ def missing_library(name: str, error: ImportError) -> ImportError:
     absent = isinstance(error, ModuleNotFoundError)
     install = f" Install it with: pip install {_PACKAGES.get(name, name)}" if absent else ""
     return ImportError(
-        f"{name} is needed here and cannot be imported: {reason}.{install}",
-        name=name,
+        f"{name} is needed here and cannot be imported: {reason}.{install}", name=name
     )
 
 

@@ -22,10 +22,4 @@ def _export(tensor: Any) -> Any:
     return mlx.core.from_dlpack(fit(tensor, writable=True))
 
 
-register(
-    "mlx",
-    types=("mlx.core.array",),
-    importer=_import,
-    exporter=_export,
-    prefers_buffer=True,
-)
+register("mlx", types=("mlx.core.array",), importer=_import, exporter=_export, prefers_buffer=True)

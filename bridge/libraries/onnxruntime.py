@@ -29,10 +29,7 @@ def _export(tensor: Any) -> Any:
 
 register(
     "onnxruntime",
-    types=(
-        "onnxruntime.OrtValue",
-        "onnxruntime.capi.onnxruntime_pybind11_state.OrtValue",
-    ),
+    types=("onnxruntime.OrtValue", "onnxruntime.capi.onnxruntime_pybind11_state.OrtValue"),
     importer=_import,
     exporter=_export,
 )

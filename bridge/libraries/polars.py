@@ -27,8 +27,4 @@ def _export(tensor: Any) -> Any:
     return series
 
 
-register(
-    "polars",
-    types=("polars.Series", "polars.DataFrame"),
-    exporter=_export,
-)
+register("polars", types=("polars.Series", "polars.DataFrame"), exporter=_export)

@@ -51,11 +51,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="bridge",
-        description="One tensor for all frameworks.",
-        epilog=_EXAMPLES,
-    )
+    parser = _Parser(prog="bridge", description="One tensor for all frameworks.", epilog=_EXAMPLES)
     parser.add_argument("--version", action="version", version=f"bridge {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

@@ -42,15 +42,7 @@ pi = _math.pi
 
 _functions = {
     name: getattr(module, name)
-    for module in (
-        creation,
-        elementwise,
-        linear_algebra,
-        manipulation,
-        searching,
-        sets,
-        statistics,
-    )
+    for module in (creation, elementwise, linear_algebra, manipulation, searching, sets, statistics)
     for name in module.__all__
 }
 _functions.update((name, getattr(dtypes, name)) for name in dtypes.FUNCTIONS)

@@ -168,13 +168,7 @@ def _spaced(start: Any, stop: Any, num: int, *, dtype: Any, device: Any) -> torc
 
 
 def eye(
-    n_rows: int,
-    n_cols: int | None = None,
-    /,
-    *,
-    k: int = 0,
-    dtype: Any = None,
-    device: Any = None,
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Tensor:
     """Return a matrix with ones on the diagonal `k` above the main one."""
     columns = n_rows if n_cols is None else n_cols

@@ -29,11 +29,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 @on_memory
 def tensordot(
-    x1: torch.Tensor,
-    x2: torch.Tensor,
-    /,
-    *,
-    axes: int | tuple[Sequence[int], Sequence[int]] = 2,
+    x1: torch.Tensor, x2: torch.Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2
 ) -> Any:
     """Return the sums of products along `axes` of both: the last and first, or pairs of lists."""
     x1, x2 = agreed(x1, x2)

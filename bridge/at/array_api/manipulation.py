@@ -132,11 +132,7 @@ def flip(x: torch.Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> to
 
 @on_memory
 def roll(
-    x: torch.Tensor,
-    /,
-    shift: int | tuple[int, ...],
-    *,
-    axis: int | tuple[int, ...] | None = None,
+    x: torch.Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None
 ) -> torch.Tensor:
     """Return the elements moved on by `shift` along `axis`, those at the end to the beginning."""
     if axis is None:

@@ -72,12 +72,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> torch.Tensor:
 
 @on_memory
 def searchsorted(
-    x1: torch.Tensor,
-    x2: Any,
-    /,
-    *,
-    side: str = "left",
-    sorter: torch.Tensor | None = None,
+    x1: torch.Tensor, x2: Any, /, *, side: str = "left", sorter: torch.Tensor | None = None
 ) -> torch.Tensor:
     """Return where the elements of `x2` belong in `x1`, which is sorted, or is by `sorter`."""
     x1, x2 = agreed(x1, x2)
