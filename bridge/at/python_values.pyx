@@ -87,22 +87,12 @@ def item(TensorImpl impl) -> Any:
             return <double>number.float32
         if code == DL_BOOL:
             return number.uint8 != 0
-        if code == DL_INT and bits == 64:
-            return number.int64
-        if code == DL_INT and bits == 32:
-            return number.int32
-        if code == DL_INT and bits == 16:
-            return number.int16
-        if code == DL_INT and bits == 8:
-            return number.int8
-        if code == DL_UINT and bits == 64:
-            return number.uint64
-        if code == DL_UINT and bits == 32:
-            return number.uint32
-        if code == DL_UINT and bits == 16:
-            return number.uint16
-        if code == DL_UINT and bits == 8:
-            return number.uint8
+        if code == DL_INT and bits >= 8:
+            return number.int64 if bits == 64 else number.int32 if bits == 32 \
+                else number.int16 if bits == 16 else number.int8
+        if code == DL_UINT and bits >= 8:
+            return number.uint64 if bits == 64 else number.uint32 if bits == 32 \
+                else number.uint16 if bits == 16 else number.uint8
     listed = _listed(impl, "Tensor.item")
     while isinstance(listed, list):
         listed = listed[0]

@@ -217,10 +217,7 @@ cdef int extend_to(TensorImpl self, int64_t rows, double growth_pct, str caller)
     cdef bint done = False
     while not done:
         self.require_defined(caller)
-        if self.ndim < 1:
-            raise EnforceNotMet(
-                "A tensor without dimensions has no outer one to extend.", caller,
-                condition="dim() >= 1")
+        _require_outer(self, "extend", caller)
         if growth_pct < 0:
             raise EnforceNotMet(
                 f"growthPct is {growth_pct} percent, which is negative.", caller,

@@ -31,7 +31,6 @@ cdef dict adapters
 cdef int protocol_of(object x) except -1
 cdef int find_protocol(object x, bint with_adapter, int after=*) except -1
 cdef int own_protocol(object x, int after) except -1
-cpdef bint has_door(object x) except -1
 cdef object adapter_for(object cls)
 cdef fast_import fast_import_of(PyTypeObject* cls) noexcept nogil
 cdef int register_fast_import(object cls, fast_import function) except -1
