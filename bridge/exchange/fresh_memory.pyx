@@ -82,7 +82,7 @@ cpdef TensorImpl as_copy(
     return impl
 
 
-cpdef TensorImpl keeping(TensorImpl impl, object x: object, bint readonly=False):
+cpdef TensorImpl keeping(TensorImpl impl, object x: object):
     """Return a TensorImpl of the same memory that keeps `x` alive, too.
 
     For memory that lives as long as `x` does. A tensor of torch owns its memory itself.
@@ -97,7 +97,7 @@ cpdef TensorImpl keeping(TensorImpl impl, object x: object, bint readonly=False)
     kept.set_strided(impl.c_sizes, impl.c_strides(), impl.ndim, impl.c_numel)
     kept.offset = impl.offset
     install(out, KeptMemory(storage.ctx, x), storage.data, storage.c_dtype, storage.c_nbytes,
-            storage.flags | EXTERNAL | (READONLY if readonly else 0))
+            storage.flags | EXTERNAL)
     return kept
 
 
