@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.messages import as_message, caffe2_pb2
+from bridge.caffe2.base.messages import caffe2_pb2, copied
 from bridge.caffe2.base.wrapped_errors import wrap_error
 
 TYPE_CHECKING = False
@@ -105,9 +105,7 @@ def net_message(net: Any, caller: str) -> Any:
     """
     if isinstance(net, (str, os.PathLike)):
         return read_net(net, caller)
-    copy = caffe2_pb2().NetDef()
-    copy.CopyFrom(as_message(net, "NetDef", caller))
-    return copy
+    return copied(net, "NetDef", caller)
 
 
 def read_net(path: str | os.PathLike[str], caller: str) -> Any:

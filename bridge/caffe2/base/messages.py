@@ -100,6 +100,13 @@ def as_message(obj: Any, kind: str, caller: str) -> Any:
     return message
 
 
+def copied(obj: Any, kind: str, caller: str) -> Any:
+    """Return `as_message` as a copy; raises as that."""
+    message = getattr(caffe2_pb2(), kind)()
+    message.CopyFrom(as_message(obj, kind, caller))
+    return message
+
+
 def check_text(message: Any, texts: Iterable[Any], caller: str) -> None:
     """Raise EnforceNotMet, also a ValueError, unless all of these strings of a message are UTF-8.
 

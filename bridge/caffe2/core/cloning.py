@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceIndexError
-from bridge.caffe2.base.messages import caffe2_pb2, check_text, set_fields
+from bridge.caffe2.base.messages import check_text, copied, set_fields
 from bridge.caffe2.base.names import new_name
 
 TYPE_CHECKING = False
@@ -44,12 +44,7 @@ def blob_names(net: Any) -> set[str]:
 
 def copy_operators(operators: Iterable[Any]) -> list[Any]:
     """Return copies of OperatorDefs."""
-    copies = []
-    for operator in operators:
-        copy = caffe2_pb2().OperatorDef()
-        copy.CopyFrom(operator)
-        copies.append(copy)
-    return copies
+    return [copied(operator, "OperatorDef", "Net") for operator in operators]
 
 
 def clone_net_def(
@@ -71,8 +66,7 @@ def clone_net_def(
     """
     remap = {str(old): str(new) for old, new in (blob_remap or {}).items()}
     functions = {**DEFAULT_REMAP_FUNCS, **(remap_funcs or {})}
-    clone = caffe2_pb2().NetDef()
-    clone.CopyFrom(net)
+    clone = copied(net, "NetDef", "Net.Clone")
     set_fields(clone, "Net.Clone", name=name)
     count = len(net.op)
     ids = range(count) if op_id_mask is None else list(op_id_mask)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.device_option import IsGPUDeviceType, device_equal
-from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.base.messages import copied
 from bridge.caffe2.core.blob_devices import InferOpBlobDevices, InferOpDeviceAsBlobDevices
+from bridge.caffe2.core.cloning import rename
 from bridge.caffe2.core.net import Net
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.definitions.scope import DeviceScope
@@ -66,12 +67,7 @@ def copy_func_between_devices(src: Any, dst: Any) -> Callable[..., Any] | None:
 
 def update_placeholder_op_output(op: Any, blob_to_device: dict[str, Any]) -> None:
     """Append ``_cpu``, in place, to outputs with names of blobs on another device."""
-    renamed = [
-        f"{name}_cpu" if name in blob_to_device and blob_to_device[name].device_type else name
-        for name in op.output
-    ]
-    del op.output[:]
-    op.output.extend(renamed)
+    rename(op.output, {k: f"{k}_cpu" for k, device in blob_to_device.items() if device.device_type})
 
 
 def InjectCrossDeviceCopies(
@@ -105,8 +101,7 @@ def InjectCrossDeviceCopies(
         ]
     )
     for operator in net.Proto().op:
-        new = caffe2_pb2().OperatorDef()
-        new.CopyFrom(operator)
+        new = copied(operator, "OperatorDef", caller)
         infer = InferOpDeviceAsBlobDevices if operator.type in placeholders else InferOpBlobDevices
         input_devices, output_devices = infer(new)
         moved: dict[str, str] = {}
@@ -127,10 +122,8 @@ def InjectCrossDeviceCopies(
                     f"last by {operator.type}; use another name for one of the two.",
                     caller,
                 )
-        for names in (new.input, new.output):
-            renamed = [moved.get(name, name) for name in names]
-            del names[:]
-            names.extend(renamed)
+        rename(new.input, moved)
+        rename(new.output, moved)
         places.update(zip(new.output, output_devices, strict=True))
         result.extend_ops([new])
     return result, places

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from bridge.annotation import Any
-from bridge.caffe2.base.messages import as_message, caffe2_pb2
+from bridge.caffe2.base.messages import copied
+from bridge.caffe2.core.cloning import rename
 from bridge.caffe2.definitions.operator_types import is_registered
 from bridge.caffe2.definitions.schemas import check_names
 
@@ -28,7 +29,7 @@ def optimize_inference_net(net: bytes, static_blobs: Iterable[str | bytes]) -> b
     static_blobs: names that keep a blob of their own, as do outputs that no operator reads. Nets of
     other types, and with recurrent networks, are returned unchanged.
     """
-    message = _copied(net)
+    message = copied(net, "NetDef", "memonger")
     if message.type not in ("", "simple") or any(
         operator.type == "RecurrentNetwork" for operator in message.op
     ):
@@ -59,7 +60,7 @@ def compute_blob_recycling_for_dag(
 
     Raises EnforceNotMet: an operator that must work in place does not.
     """
-    message = _copied(net)
+    message = copied(net, "NetDef", "memonger")
     kept = {_text(name) for name in (*dont_share_blob_names, *heads)}
     kept.update(message.external_output)
     names = {_text(name) for name in shareable_blob_names} - kept
@@ -72,12 +73,6 @@ def compute_blob_recycling_for_dag(
     found = _shared(message, _ancestors(message), places, names, _text(namescope), shapes)
     _rename(message, found)
     return bytes(message.SerializeToString())
-
-
-def _copied(net: bytes) -> Any:
-    message = caffe2_pb2().NetDef()
-    message.CopyFrom(as_message(net, "NetDef", "memonger"))
-    return message
 
 
 def _text(name: str | bytes) -> str:
@@ -175,11 +170,9 @@ def _rename(net: Any, names: dict[str, str]) -> None:
             for name in dict.fromkeys((*operator.input, *operator.output)):
                 if name in names:
                     operator.arg.add(name=f"{name}.rename", s=names[name].encode())
-        for field in (operator.input, operator.output):
-            for i, name in enumerate(field):
-                field[i] = names.get(name, name)
+        rename(operator.input, names)
+        rename(operator.output, names)
         for argument in operator.arg:
             if argument.HasField("n"):
                 _rename(argument.n, names)
-                for i, name in enumerate(argument.n.external_input):
-                    argument.n.external_input[i] = names.get(name, name)
+                rename(argument.n.external_input, names)

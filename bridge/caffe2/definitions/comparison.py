@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
-from bridge.caffe2.base.messages import as_message, caffe2_pb2
+from bridge.caffe2.base.messages import copied
 
 
 def OpAlmostEqual(op_a: Any, op_b: Any, ignore_fields: Any = None) -> bool:
@@ -29,8 +29,7 @@ def OpAlmostEqual(op_a: Any, op_b: Any, ignore_fields: Any = None) -> bool:
         )
     copies = []
     for op in (op_a, op_b):
-        message = caffe2_pb2().OperatorDef()
-        message.CopyFrom(as_message(op, "OperatorDef", "OpAlmostEqual"))
+        message = copied(op, "OperatorDef", "OpAlmostEqual")
         for field in fields:
             message.ClearField(field)
         copies.append(message)

@@ -13,6 +13,7 @@ from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.definitions.argument_values import MakeArgument
 from bridge.caffe2.definitions.scope import CurrentNameScope
+from bridge.caffe2.definitions.ssa import reads_and_writes
 from bridge.caffe2.gradients.backward_pass import IR
 
 TYPE_CHECKING = False
@@ -108,11 +109,7 @@ class _Branch:
 
     def __init__(self, net: Any, initial: dict[str, str]) -> None:
         operators, self.gradients = _backward(net, initial)
-        self.reads: dict[str, None] = {}
-        self.writes: dict[str, None] = {}
-        for operator in operators:
-            self.reads.update((str(n), None) for n in operator.input if n not in self.writes)
-            self.writes.update(dict.fromkeys(map(str, operator.output)))
+        self.reads, self.writes = reads_and_writes((one.input, one.output) for one in operators)
         self.net = _net_like(net, operators)
 
 
@@ -211,8 +208,8 @@ def if_gradient(op: Any, gradients: Sequence[Any]) -> Result:
         nets["else_net"] = otherwise.net
     elif zeros:
         nets["else_net"] = _net_like(then.net, zeros, "_auto_else_zero_blobs_")
-    reads = {**then.reads, **(otherwise.reads if otherwise else {})}
-    writes = {**then.writes, **(otherwise.writes if otherwise else {})}
+    reads = dict.fromkeys([*then.reads, *(otherwise.reads if otherwise else ())])
+    writes = dict.fromkeys([*then.writes, *(otherwise.writes if otherwise else ())])
     condition = str(op.input[0])
     inputs = [condition, *(name for name in reads if name != condition)]
     operators.append(_like(op, inputs, writes, **nets))

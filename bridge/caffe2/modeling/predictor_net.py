@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
-from bridge.caffe2.base.messages import as_message, caffe2_pb2, check_text
+from bridge.caffe2.base.messages import as_message, check_text, copied
 from bridge.caffe2.core.cloning import remap_input, rename
 from bridge.caffe2.core.net import Net
 
@@ -50,8 +50,7 @@ def ExtractPredictorNet(
     for operator in source.op[_range(source, inputs, outputs)]:
         if not known.issuperset(operator.input):
             continue
-        new = caffe2_pb2().OperatorDef()
-        new.CopyFrom(operator)
+        new = copied(operator, "OperatorDef", _CALLER)
         if new.type == "RecurrentNetwork":
             used |= given.intersection(_rewrite_step_net(new, device, names))
         if device is not None:

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.base.messages import as_message, caffe2_pb2
+from bridge.caffe2.base.messages import caffe2_pb2, copied
 from bridge.caffe2.definitions.argument_values import MakeArgument
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.definitions.create_operator import CreateOperator
@@ -83,8 +83,7 @@ def Export(workspace: Any, net: Any, params: Iterable[Any]) -> tuple[Any, Any]:
     Raises EnforceNotMet: `net` is neither, or a parameter is missing (also a KeyError) or of a type
     that cannot be exported (also a ValueError).
     """
-    predict_net = caffe2_pb2().NetDef()
-    predict_net.CopyFrom(as_message(net, "NetDef", "Export"))
+    predict_net = copied(net, "NetDef", "Export")
     declared = list(predict_net.external_input)
     ssa, versions = get_ssa(predict_net)
     read = {name for inputs, _ in ssa for name, _ in inputs}

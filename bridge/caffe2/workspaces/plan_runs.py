@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from bridge.annotation import Any
 from bridge.c10 import bool as bool_type
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
-from bridge.caffe2.base.messages import as_message, caffe2_pb2, kind_of, message_in
+from bridge.caffe2.base.messages import copied, kind_of, message_in
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob
 from bridge.caffe2.execution.parallel import run_tasks
@@ -67,9 +67,7 @@ def plan_of(plan_or_step: Any, caller: str) -> Any:
         from bridge.caffe2.core.plan import Plan  # already loaded if there is a step
 
         return Plan(plan_or_step).Proto()
-    plan = caffe2_pb2().PlanDef()
-    plan.CopyFrom(as_message(plan_or_step, "PlanDef", caller))
-    return plan
+    return copied(plan_or_step, "PlanDef", caller)
 
 
 def run_plan(table: BlobTable, plan: Any, caller: str) -> None:

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.device_option import on_mkldnn
-from bridge.caffe2.base.messages import as_message, caffe2_pb2
+from bridge.caffe2.base.messages import as_message, copied
 from bridge.caffe2.definitions.argument_values import ArgsToDict
 from bridge.caffe2.workspaces.benchmark import BenchmarkNetOnce
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchTorch
@@ -78,8 +78,7 @@ def ApplyTransformIfFaster(
 
 def _transformed(transform: Callable[[Any], None], net: Any, caller: str) -> Any:
     """Return a copy of a net, transformed."""
-    copy = caffe2_pb2().NetDef()
-    copy.CopyFrom(as_message(net, "NetDef", caller))
+    copy = copied(net, "NetDef", caller)
     transform(copy)
     return copy
 
