@@ -130,13 +130,9 @@ class Windows:
         if self.is_global:
             plain = not any(self.pads) and {*self.stride, *self.dilation} <= {1}
             require(plain, "global_pooling is used without pad, dilation and stride")
-        require(
-            min(self.kernel) >= 0 and min(self.dilation) >= 0 and min(self.stride) >= 0,
-            "kernel, stride and dilation are not negative",
-            self.kernel,
-            self.stride,
-            self.dilation,
-        )
+        steps = self.kernel, self.stride, self.dilation
+        fits = all(min(one) >= 0 for one in steps)
+        require(fits, "kernel, stride and dilation are not negative", *steps)
 
     def on(self, sizes: Sequence[int]) -> Window:
         """Return the windows of an image of these spatial sizes.

@@ -150,18 +150,9 @@ def bbox_transform(
         own, scale = boxes[rows, -sides:], image[2]
         height, width = (int(side / scale + np.float32(0.5)) for side in image[:2])
         if sides == 4:
-            divisors = np.asarray(weights, np.float32)
-            size = float(scale), height, width
-            transform_boxes(
-                own,
-                by[rows],
-                divisors,
-                *size,
-                LARGEST_GROWTH,
-                apply_scale,
-                rules.plus_one,
-                made[rows],
-            )
+            given = own, by[rows], np.asarray(weights, np.float32), float(scale), height, width
+            how = LARGEST_GROWTH, apply_scale, rules.plus_one
+            transform_boxes(*given, *how, made[rows])
         else:
             made[rows] = _turned(own, by[rows], weights, scale, (height, width), apply_scale, rules)
         start += count

@@ -199,18 +199,10 @@ def conv_gradient(
     has_bias, has_dx = wanted_gradients(no_bias, outputs)
     padded = x if window.is_even else window.padded(x)
     zeros = [0] * len(window.head)
+    steps = (window.stride, window.head if padded is x else zeros, window.dilation)
+    wanted = [has_dx, True, has_bias]
     dx, dw, db = torch.ops.aten.convolution_backward(
-        dy,
-        padded,
-        w,
-        w.shape[:1],
-        window.stride,
-        window.head if padded is x else zeros,
-        window.dilation,
-        False,
-        zeros,
-        group,
-        [has_dx, True, has_bias],
+        dy, padded, w, w.shape[:1], *steps, False, zeros, group, wanted
     )
     found = [channels_last(dw, order)]
     if has_bias:

@@ -32,15 +32,11 @@ class TransposedWindows(Windows):
         super().__init__(arguments)
         self.adj = pair(arguments, "adj") or [0] * len(self.kernel)
         require(len(self.adj) == len(self.kernel), "there is one adj per kernel size", self.adj)
-        require(
-            min(self.kernel) > 0 and min(self.stride) > 0 and min(self.adj) >= 0,
-            "kernel and stride are positive, adj is not negative",
-            self.kernel,
-            self.stride,
-            self.adj,
-        )
-        fits = all(adj <= stride for adj, stride in zip(self.adj, self.stride, strict=True))
-        require(fits, "adj is at most the stride", self.adj, self.stride)
+        kernel, stride, adj = self.kernel, self.stride, self.adj
+        fits = min(*kernel, *stride) > 0 and min(adj) >= 0
+        require(fits, "kernel and stride are positive, adj is not negative", kernel, stride, adj)
+        fits = all(one <= step for one, step in zip(adj, stride, strict=True))
+        require(fits, "adj is at most the stride", adj, stride)
         pads = self.pads if self.legacy == NOTSET else [0] * 2 * len(self.kernel)
         require(min(pads) >= 0, "pads are not negative", pads)
         self.head, self.tail = pads[: len(pads) // 2], pads[len(pads) // 2 :]
@@ -137,18 +133,9 @@ def conv_transpose_gradient(
     # Elements in the padding, and those added by adj, are not computed by the filter.
     (top, left), (low, right) = windows.head, windows.tail
     sides = (left, right - windows.adj[1], top, low - windows.adj[0])
+    padded, zeros, wanted = torch.constant_pad_nd(dy, sides), [0, 0], [has_dx, True, False]
     dx, dw, _ = torch.ops.aten.convolution_backward(
-        torch.constant_pad_nd(dy, sides),
-        x,
-        w,
-        None,
-        windows.stride,
-        [0, 0],
-        [1, 1],
-        True,
-        [0, 0],
-        group,
-        [has_dx, True, False],
+        padded, x, w, None, windows.stride, zeros, [1, 1], True, zeros, group, wanted
     )
     found = [channels_last(dw, order)]
     if has_bias:

@@ -104,13 +104,9 @@ def scatter(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 1) ->
     axis = axis_from_front(axis, data.dim())
     if not data.numel():
         return data.clone()
-    require(
-        indices.dim() == data.dim() == updates.dim() and indices.numel() == updates.numel(),
-        "indices and updates have the same size, and as many dimensions as the data",
-        indices,
-        updates,
-        data,
-    )
+    fits = indices.dim() == data.dim() == updates.dim() and indices.numel() == updates.numel()
+    what = "indices and updates have the same size, and as many dimensions as the data"
+    require(fits, what, indices, updates, data)
     row_indices(indices, data.shape[axis])
     runs, places = _in_runs(data, axis), _in_runs(indices.long(), axis)
     fits = places.shape[0] <= runs.shape[0] and places.shape[2] <= runs.shape[2]

@@ -58,14 +58,8 @@ def accuracy(x: Tensor, label: Tensor, *, top_k: int = 1, out: Out = None) -> Te
     """
     _classified(x, label)
     if takes_kernels(x) and takes_kernels(label, dtype=torch.int32):
-        return run_kernel(
-            loss_kernels.accuracy,
-            x.new_empty(()) if out is None else out,
-            x,
-            label,
-            *x.shape,
-            top_k,
-        )
+        made = x.new_empty(()) if out is None else out
+        return run_kernel(loss_kernels.accuracy, made, x, label, *x.shape, top_k)
     index = label.view(-1, 1).long()
     own = gathered("labels", x, index)
     places = torch.arange(x.shape[1], device=x.device)

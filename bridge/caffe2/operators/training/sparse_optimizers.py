@@ -36,15 +36,9 @@ def _on_rows(name: str, *, inplace: str, **declared: Any) -> Callable[[Function]
     if declared.pop("iterates", False):
         types["iteration"] = INT64
         declared["on_host"] = ("iteration",)
-    return operator(
-        name,
-        inplace=inplace,
-        types=types,
-        outputs=declared.pop("outputs", inplace.count(">")),
-        effects=("errors",),
-        gradient="undefined",
-        **declared,
-    )
+    declared.setdefault("outputs", inplace.count(">"))
+    declared |= {"types": types, "effects": ("errors",), "gradient": "undefined"}
+    return operator(name, inplace=inplace, **declared)
 
 
 def _matrix(x: Tensor, rows: int) -> Tensor:
