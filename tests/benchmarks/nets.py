@@ -35,6 +35,7 @@ from tests.benchmarks.small_nets import (
     chain_by_hand,
     int8_net,
     lstm_step,
+    lstm_training,
     recommendation,
     training_step,
 )
@@ -100,6 +101,7 @@ def small_subjects() -> dict[str, Subject]:
         made = (lambda side=side: int8_net(side)), (1.3, 1.0)
         subjects[f"an int8 net of {side}×{side} pixels"] = Subject(*made)
     subjects["a step of an LSTM"] = Subject(lstm_step, (2, 1.5))
+    subjects["training of an LSTM"] = Subject(lstm_training, (2, 1))
     return subjects
 
 

@@ -137,6 +137,62 @@ def lstm_step() -> Made:
     return Made(net.Proto(), feeds, ["x", "h"])
 
 
+def lstm_training() -> Made:
+    """Return a step of training of an LSTM of 32 units, on 4 sequences of 20 time steps."""
+    random = np.random.RandomState(0)
+    steps, n, d = 20, 4, 32
+    sizes = {"x": (steps, n, 4 * d), "h0": (1, n, d), "c0": (1, n, d), "w": (4 * d, d)}
+    feeds: dict[str, Any] = {k: random.randn(*v).astype(np.float32) / 6 for k, v in sizes.items()}
+    feeds |= {"b": np.zeros(4 * d, np.float32), "lengths": np.full(n, steps, np.int32)}
+    feeds |= {"target": np.zeros((n, d), np.float32), "one": np.ones(1, np.float32)}
+    feeds["rate"] = np.float32([-1e-5])
+    forward, back = core.Net("forward"), core.Net("backward")
+    forward.FC(["h_before", "w", "b"], "gates", axis=2)
+    forward.Sum(["gates", "x_now"], "gates")
+    unit = ["h_before", "c_before", "gates", "lengths", "timestep"]
+    forward.LSTMUnit(unit, ["h", "c"])
+    slopes = ["h_before_grad", "c_before_grad", "gates_grad"]
+    back.LSTMUnitGradient([*unit, "h", "c", "h_grad", "c_grad"], slopes)
+    back.FCGradient(["h_before", "w", "gates_grad"], ["w_grad", "b_grad", "more_grad"], axis=2)
+    back.Sum(["h_before_grad", "more_grad"], "h_before_grad")
+    for one in (forward, back):
+        read = {name for op in one.Proto().op for name in op.input}
+        read -= {name for op in one.Proto().op for name in op.output}
+        one.Proto().external_input[:] = sorted(read)
+    states = ["h_states", "h_states", "c_states", "c_states"]
+    net = core.Net("LSTM training")
+    net.RecurrentNetwork(
+        ["x", "h0", "c0", "w", "b", "lengths"],
+        ["h_all", "h_last", "c_all", "c_last", "scratch"],
+        alias_src=states,
+        alias_dst=["h_all", "h_last", "c_all", "c_last"],
+        alias_offset=[1, -1, 1, -1],
+        recurrent_states=["h_states", "c_states"],
+        initial_recurrent_state_ids=[1, 2],
+        link_internal=["h_before", "h", "c_before", "c", "x_now"],
+        link_external=[*states, "x"],
+        link_offset=[0, 1, 0, 1, 0],
+        step_net=forward.Proto(),
+        timestep="timestep",
+        param=[3, 4],
+        param_grads=["w_grad", "b_grad"],
+        backward_link_internal=["h_grad", "h_before_grad", "c_grad", "c_before_grad", "gates_grad"],
+        backward_link_external=[f"{name}_grad" for name in [*states, "x"]],
+        backward_link_offset=[1, 0, 1, 0, 0],
+        backward_step_net=back.Proto(),
+        outputs_with_grads=[1],
+        recompute_blobs_on_backward=[],
+    )
+    net.Reshape("h_last", ["y", "sizes"], shape=[-1, d])
+    net.SquaredL2Distance(["y", "target"], "distance")
+    loss = net.AveragedLoss("distance", "loss")
+    gradients = net.AddGradientOperators([loss])
+    for name in ("w", "b"):
+        net.WeightedSum([name, "one", gradients[name], "rate"], name)
+    net.AddExternalOutput(loss)
+    return Made(net.Proto(), feeds, ["x"])
+
+
 def int8_net(side: int) -> Made:
     """Return a net of bytes, as Mask R-CNN 2go's trunk: 4 blocks of 3 convolutions and a sum."""
     random = np.random.RandomState(0)

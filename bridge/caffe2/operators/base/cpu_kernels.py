@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, dtype
 
-from bridge.exchange.torch_settings import is_observed
+from bridge.caffe2.operators.base.kernel_memory import are_plain
 
 # Elements up to which `takes_few` has a kernel: relu takes 0.7 microseconds for as many, by torch
 # 1.6; for 131,072 it takes 14, by torch's wider vectors 13.
@@ -33,19 +33,7 @@ def takes_kernels(*tensors: Tensor, dtype: dtype | None = None) -> bool:
     """
     if torch.compiler.is_compiling():
         return False
-    with_gradients = torch.is_grad_enabled()
-    dtype = dtype or torch.float32
-    for x in tensors:
-        if (
-            (type(x) is not torch.Tensor and type(x) is not torch.nn.Parameter)
-            or x.dtype is not dtype
-            or not x.is_cpu
-            or not x.is_contiguous()
-            or (with_gradients and x.requires_grad)
-            or x.is_neg()
-        ):
-            return False
-    return not is_observed() and not torch._C._is_any_autocast_enabled()
+    return are_plain(tensors, dtype or torch.float32)
 
 
 def takes_few(first: Tensor | None, *others: Tensor) -> bool:

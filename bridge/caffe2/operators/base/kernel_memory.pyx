@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""The addresses of torch tensors, for kernels.
+"""Which torch tensors kernels take, and the addresses of these.
 
 A tape passes a `Memory`, which has the address; see `bridge.caffe2.execution.tape`.
 """
@@ -8,12 +8,47 @@ A tape passes a `Memory`, which has the address; see `bridge.caffe2.execution.ta
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uintptr_t
 
-from bridge.c10.python_api cimport take_pending
+from bridge.c10.python_api cimport Py_TYPE, take_pending
 from bridge.caffe2.execution.tape cimport Memory
-from bridge.dlpack.abi cimport DLTensor
+from bridge.dlpack.abi cimport DL_CPU, DLTensor
 from bridge.exchange.torch_api cimport torch_c
+from bridge.exchange.torch_description cimport described, has_lazy_bit
+from bridge.exchange.torch_settings cimport is_observed
+
+from torch import is_grad_enabled
+from torch._C import _is_any_autocast_enabled
 
 from bridge.c10.errors import EnforceNotMet
+
+
+def are_plain(tuple tensors not None: tuple[Any, ...], object dtype) -> bool:
+    """Return whether torch tensors of this type are row-major on the CPU, and nobody looks on.
+
+    That is nobody traces, transforms or casts what is computed, or wants its gradients.
+    """
+    cdef DLTensor now
+    cdef object x, _kept
+    cdef bint with_gradients = is_grad_enabled()
+    for x in tensors:
+        if (Py_TYPE(x) != torch_c.tensor_type and Py_TYPE(x) != torch_c.parameter_type) \
+                or x.dtype is not dtype or (with_gradients and x.requires_grad) \
+                or (_kept := described(x, &now)) is None \
+                or now.device.device_type != DL_CPU or not is_row_major(&now) \
+                or has_lazy_bit(x, False):
+            return False
+    return not is_observed() and not _is_any_autocast_enabled()
+
+
+cdef bint is_row_major(const DLTensor* x) noexcept:
+    cdef int64_t step = 1
+    cdef bint found = True
+    cdef int i
+    for i in range(x.ndim - 1, -1, -1):
+        if x.shape[i] == 0:
+            return True
+        found &= x.shape[i] == 1 or x.strides[i] == step
+        step *= x.shape[i]
+    return found
 
 
 cdef float* floats_of(object tensor, int64_t numel) except? NULL:

@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
-from bridge.caffe2.operators.base import segment_kernels
+from bridge.caffe2.operators.base import length_kernels, segment_kernels
 from bridge.caffe2.operators.base.checks import has_values
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
+
+_INTEGERS = (torch.int32, torch.int64)
 
 
 def along_rows(values: Tensor, x: Tensor) -> Tensor:
@@ -31,6 +33,10 @@ def row_indices(indices: Tensor, n: int) -> Tensor:
 
 def check_rows(indices: Tensor, n: int) -> None:
     """Raise EnforceNotMet, also an IndexError, unless all indices, if known, are in [0, n)."""
+    if takes_kernels(indices, dtype=indices.dtype) and indices.dtype in _INTEGERS:
+        wide = indices.dtype is torch.int64
+        run_kernel(length_kernels.in_range, indices, indices.numel(), n, wide)
+        return
     if not indices.numel() or not has_values(indices):
         return
     if int(indices.min()) < 0 or int(indices.max()) >= n:
@@ -86,6 +92,13 @@ def segment_ids(lengths: Tensor, n_rows: int | None = None) -> Tensor:
     With `n_rows`, the sum of the lengths, no values are read but for the checks.
     Raises EnforceNotMet: as `check_lengths`.
     """
+    if takes_kernels(lengths, dtype=torch.int32):
+        segments = lengths.numel()
+        n = n_rows
+        if n is None:
+            n = run_kernel(length_kernels.sum_of_lengths, lengths, segments)
+        made = lengths.new_empty(n, dtype=torch.int64)
+        return run_kernel(length_kernels.ids_by_lengths, made, lengths, segments, n, True)
     check_lengths(lengths, n_rows)
     if n_rows is None:
         numbers = torch.arange(lengths.shape[0], device=lengths.device)

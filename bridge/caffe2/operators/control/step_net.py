@@ -28,6 +28,7 @@ from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.operator import Operator, failure
 from bridge.caffe2.execution.operator_core import run_all
 from bridge.caffe2.execution.registry import class_for, create_operator
+from bridge.caffe2.operators.control.places import Spot
 
 Place = tuple[int, ArrayRef, TypeMeta]  # the address of a tensor, its sizes and its type
 
@@ -136,13 +137,14 @@ class _BoundLink:
     The part is one caffe2.Tensor in all runs: so the tapes of operators stay bound to it.
     """
 
-    __slots__ = ("external", "internal", "link", "part", "place", "tensor", "whole")
+    __slots__ = ("external", "internal", "link", "part", "place", "spot", "tensor", "whole")
 
     def __init__(self, link: Link, table: BlobTable) -> None:
         self.link = link
         self.internal = find_or_create(table, link.internal)
         self.external = find_or_create(table, link.external)
-        self.whole: tuple[Any, Any, int] | None = None
+        self.whole: tuple[Spot, Any, int] | None = None
+        self.spot: Spot | None = None  # of the internal blob, while it is the part
         self.part: Any = None
         self.tensor: Any = None
         self.place: Place | None = None  # of the part
@@ -153,18 +155,26 @@ class _BoundLink:
         Raises EnforceNotMet: the external one has no tensor, or is too short.
         """
         external = self.external._tensor
+        if self.whole is not None and self.whole[2] == t and self.whole[0].has(external):
+            if self.spot is None or not self.spot.has(self.internal._tensor):
+                self._bind()
+            return
         if external is None or not external.storage_initialized():
             raise EnforceNotMet(f"The link needs a tensor in the blob {self.link.external!r}.")
-        whole = (external, _place(external), t)
-        if whole != self.whole:
+        place = _place(external)
+        if self.whole is None or self.whole[1:] != (place, t):
             self._find_part(external, t)
-            self.whole = whole
-        if is_part(self.internal._tensor, self.place):
-            return
-        if is_part(self.tensor, self.place):
-            self.internal._set_tensor(self.tensor, False)
-        else:
-            self._link(self.part)
+        self.whole = Spot(external), place, t
+        self._bind()
+
+    def _bind(self) -> None:
+        """Make the internal blob the part."""
+        if not is_part(self.internal._tensor, self.place):
+            if is_part(self.tensor, self.place):
+                self.internal._set_tensor(self.tensor, False)
+            else:
+                self._link(self.part)
+        self.spot = Spot(self.internal._tensor)
 
     def _link(self, part: Tensor) -> None:
         self.internal.feed(part)
@@ -173,7 +183,7 @@ class _BoundLink:
     def keep(self) -> None:
         """Copy the output of an operator into the internal blob, if it is in memory of its own."""
         tensor = self.internal._tensor
-        if is_part(tensor, self.place):
+        if (self.spot is not None and self.spot.has(tensor)) or is_part(tensor, self.place):
             return
         assert tensor is not None
         found = operand(tensor)

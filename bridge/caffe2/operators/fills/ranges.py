@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, TargetDevice, operator
+from bridge.caffe2.operators.base import length_kernels
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, require
 from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import positions_in_segments, segment_ids
 from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes
-from bridge.caffe2.operators.segments import length_kernels
 
 
 @operator("RangeFill", **FILL)
@@ -30,13 +30,14 @@ def range_fill(
 
 
 @operator("LengthsRangeFill", gradient="none", types=INT32, effects=("values",))
-def lengths_range_fill(lengths: Tensor) -> Tensor:
+def lengths_range_fill(lengths: Tensor, *, out: Out = None) -> Tensor:
     """Concatenate 0 .. n-1 for each n of the lengths: [2, 3] -> [0, 1, 0, 1, 2]."""
     require(lengths.dim() == 1, "the lengths have one dimension", lengths)
     if takes_kernels(lengths, dtype=lengths.dtype):
         segments = lengths.shape[0]
         n = length_kernels.sum_of_lengths(lengths, segments)
-        return length_kernels.places_by_lengths(lengths.new_empty(n), lengths, segments, n)
+        made = lengths.new_empty(n) if out is None or out.shape != (n,) else out
+        return length_kernels.places_by_lengths(made, lengths, segments, n)
     return positions_in_segments(lengths, segment_ids(lengths)).to(torch.int32)
 
 

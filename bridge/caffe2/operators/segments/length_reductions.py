@@ -14,6 +14,7 @@ from torch import Tensor
 from bridge import c10
 from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
 from bridge.caffe2.gradients.patterns import by_argument
+from bridge.caffe2.operators.base import length_kernels
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
@@ -23,7 +24,6 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     select_rows,
     sum_segments,
 )
-from bridge.caffe2.operators.segments import length_kernels
 
 BY_LENGTHS = {"lengths": INT32}
 # Caffe2 has lengths of int32; NumPy 2 makes int64 of them where NumPy 1 did not.

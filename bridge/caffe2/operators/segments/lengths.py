@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.operators.base import length_kernels
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import counts_of, segment_ids
-from bridge.caffe2.operators.segments import length_kernels
 
 
 def require_lengths(lengths: Tensor) -> None:
@@ -19,13 +19,14 @@ def require_lengths(lengths: Tensor) -> None:
 
 
 @operator("LengthsToSegmentIds", types=INT32, gradient="undefined", effects=("values",))
-def lengths_to_segment_ids(lengths: Tensor) -> Tensor:
+def lengths_to_segment_ids(lengths: Tensor, *, out: Out = None) -> Tensor:
     """[2, 0, 1] -> [0, 0, 2]."""
     require_lengths(lengths)
     if takes_kernels(lengths, dtype=lengths.dtype):
         segments = lengths.shape[0]
         n = length_kernels.sum_of_lengths(lengths, segments)
-        return length_kernels.ids_by_lengths(lengths.new_empty(n), lengths, segments, n)
+        made = lengths.new_empty(n) if out is None or out.shape != (n,) else out
+        return length_kernels.ids_by_lengths(made, lengths, segments, n, False)
     return segment_ids(lengths).int()
 
 
@@ -69,7 +70,7 @@ def lengths_to_shape(lengths: Tensor, *, out: Out = None) -> Tensor:
     return torch.cat([lengths.new_full((1,), lengths.shape[0]), lengths[:1]], out=out)
 
 
-def _counts(ids: Tensor, data: Tensor | None) -> Tensor:
+def _counts(ids: Tensor, data: Tensor | None, out: Out = None) -> Tensor:
     """Return the number of rows of each segment; `data` have a row per segment."""
     by_kernel = takes_kernels(ids, dtype=ids.dtype)
     wide = ids.dtype is torch.int64
@@ -83,7 +84,7 @@ def _counts(ids: Tensor, data: Tensor | None) -> Tensor:
         n = data.shape[0]
         require(count <= n, f"input 1 has a row for each of {count} segments", data)
     if by_kernel:
-        made = ids.new_empty(n, dtype=torch.int32)
+        made = ids.new_empty(n, dtype=torch.int32) if out is None or out.shape != (n,) else out
         return length_kernels.counts_of_ids(made, ids, ids.numel(), n, wide)
     if ids.numel():
         fits = int(ids[0]) >= 0 and not bool((ids.diff() < 0).any())
@@ -98,11 +99,11 @@ def _counts(ids: Tensor, data: Tensor | None) -> Tensor:
     gradient="undefined",
     effects=("values",),
 )
-def segment_ids_to_lengths(ids: Tensor, data: Tensor | None = None) -> Tensor:
+def segment_ids_to_lengths(ids: Tensor, data: Tensor | None = None, *, out: Out = None) -> Tensor:
     """[0, 0, 2] -> [2, 0, 1]. `data`, if given, have one row per segment."""
     fits = ids.dim() == 1 or (ids.dim() == 2 and 1 in ids.shape)
     require(fits, "the segment ids have one dimension", ids)
-    return _counts(ids.reshape(-1), data)
+    return _counts(ids.reshape(-1), data, out)
 
 
 @operator(

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
+from bridge.caffe2.operators.base import length_kernels
 from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import (
@@ -21,7 +22,6 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     segment_ids,
     select_rows,
 )
-from bridge.caffe2.operators.segments import length_kernels
 
 BY_IDS = {"ids": INT32}
 BY_LENGTHS = {"lengths": INT32}
@@ -39,24 +39,24 @@ def _ids_of(dy: Tensor, lengths: Tensor, n_rows: int | None = None) -> Tensor:
     _check(dy, lengths)
     n = dy.shape[0]
     require(lengths.shape[0] == n, "there is one length per gradient", lengths, dy)
-    return segment_ids(lengths, None if has_values(lengths) else n_rows)
+    return segment_ids(lengths, n_rows)
 
 
 def _by_kernel(
-    dy: Tensor, lengths: Tensor, n: int, out: Tensor | None, mean: bool
+    dy: Tensor, lengths: Tensor, n: int | None, out: Tensor | None, mean: bool
 ) -> Tensor | None:
-    """Set `out` to the gradient of the segment of each of `n` rows; None: no kernel does that."""
-    if out is None or not (takes_kernels(out, dy) and takes_kernels(lengths, dtype=torch.int32)):
+    """Return the gradient of the segment of each of `n` rows; None: no kernel does that."""
+    if not (takes_kernels(dy) and takes_kernels(lengths, dtype=torch.int32)):
         return None
     segments = lengths.numel()
     _check(dy, lengths)
-    if dy.shape[0] != segments or out.shape != (n, *dy.shape[1:]):
-        return None
-    if length_kernels.sum_of_lengths(lengths, segments) != n:  # which the kernel checks again
-        return None
+    require(dy.shape[0] == segments, "there is one length per gradient", lengths, dy)
+    if n is None:
+        n = run_kernel(length_kernels.sum_of_lengths, lengths, segments)
+    sizes = (n, *dy.shape[1:])
     return run_kernel(
         length_kernels.rows_of_segments,
-        out,
+        dy.new_empty(sizes) if out is None or out.shape != sizes else out,
         dy,
         lengths,
         segments,
@@ -92,6 +92,9 @@ def _spread(dy: Tensor, ids: Tensor) -> Tensor:
 def _require_sorted(dy: Tensor, ids: Tensor) -> None:
     """Raise EnforceNotMet unless the ids are 0, 1, ... in order, as many as gradients."""
     _check(dy, ids)
+    if takes_kernels(ids, dtype=torch.int32):
+        run_kernel(length_kernels.sorted_to, ids, ids.numel(), dy.shape[0])
+        return
     if not ids.shape[0] or not has_values(ids):
         return
     steps = ids.diff()
@@ -146,9 +149,12 @@ def segment_weighted_sum_gradient(
 @operator("LengthsMeanGradient", types=BY_LENGTHS, effects=("values",))
 @operator("SparseLengthsSumGradient", types=BY_LENGTHS, effects=("values",))
 @operator("SparseLengthsMeanGradient", types=BY_LENGTHS, effects=("values",))
-def lengths_gradient(dy: Tensor, lengths: Tensor, *, kind: OperatorType) -> Tensor:
+def lengths_gradient(
+    dy: Tensor, lengths: Tensor, *, kind: OperatorType, out: Out = None
+) -> Tensor:
     """(dY, lengths) -> the gradient of each row."""
-    return _segments(kind, dy, _ids_of(dy, lengths))
+    found = _by_kernel(dy, lengths, None, out, "Mean" in kind)
+    return _segments(kind, dy, _ids_of(dy, lengths)) if found is None else found
 
 
 @operator("LengthsIndicesInGradientSumGradient", types=BY_ROWS, rearranges=())

@@ -19,11 +19,11 @@ from bridge.c10.errors import EnforceIndexError
 from bridge.caffe2.execution.function_operator import Function, OperatorType, Out, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
+from bridge.caffe2.operators.base import length_kernels
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, counts_of, select_rows
-from bridge.caffe2.operators.segments import length_kernels
 
 BY_IDS = {"segment_ids": INT32}
 BY_INDICES = {"indices": INTS, "segment_ids": INT32}
@@ -80,6 +80,9 @@ def _sorted(rows: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, int]:
     Raises EnforceNotMet: the ids do not begin with 0, are not sorted or have gaps.
     """
     _check_ids(rows, ids)
+    if takes_kernels(ids, dtype=torch.int32):
+        last = run_kernel(length_kernels.last_id_without_gaps, ids, ids.shape[0])
+        return rows, ids.long(), last + 1
     if not ids.shape[0]:
         return rows, ids.long(), 0
     steps = ids.diff()
@@ -97,6 +100,8 @@ def _unsorted(rows: Tensor, ids: Tensor, n: int) -> tuple[Tensor, Tensor, int]:
     if n == -1:
         n = max(int(ids.max()) + 1, 0) if ids.shape[0] else 0
     require(n >= 0, "the number of segments is not negative", n)
+    if takes_kernels(ids, dtype=torch.int32):
+        return rows, run_kernel(length_kernels.in_range, ids, ids.shape[0], n, False).long(), n
     if has_values(ids) and bool(((ids < 0) | (ids >= n)).any()):
         raise EnforceIndexError(f"A segment id is out of range for {n} segments: {ids.tolist()}.")
     return rows, ids.long(), n

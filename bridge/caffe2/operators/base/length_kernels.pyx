@@ -48,16 +48,32 @@ cdef const int32_t* lengths_of(object lengths, int64_t segments, int64_t n) exce
     return <const int32_t *>floats_of(lengths, segments)
 
 
-def ids_by_lengths(y: Tensor, lengths: Tensor, int64_t segments, int64_t n) -> Tensor:
-    """Set `y`, int32, to the segment of each of `n` rows: [2, 0, 1] -> [0, 0, 2]."""
+def ids_by_lengths(y: Tensor, lengths: Tensor, int64_t segments, int64_t n, bint wide) -> Tensor:
+    """Set `y`, int32 or `wide`, to the segment of each of `n` rows: [2, 0, 1] -> [0, 0, 2]."""
     cdef int32_t *target = <int32_t *>floats_of(y, n)
+    cdef int64_t *wide_target = <int64_t *>target
     cdef const int32_t *counts = lengths_of(lengths, segments, n)
-    cdef int32_t s, _i
-    for s in range(<int32_t>segments):
-        for _i in range(counts[s]):
-            target[0] = s
-            target += 1
+    cdef int64_t s, i, start = 0
+    for s in range(segments):
+        for i in range(start, start + counts[s]):
+            if wide:
+                wide_target[i] = s
+            else:
+                target[i] = <int32_t>s
+        start += counts[s]
     return y
+
+
+def in_range(ids: Tensor, int64_t n, int64_t rows, bint wide) -> Tensor:
+    """Return the `n` indices. Raises EnforceNotMet, also an IndexError: one is not in [0, rows)."""
+    cdef const void *given = <const void *>floats_of(ids, n)
+    cdef int64_t i
+    for i in range(n):
+        if not 0 <= id_at(given, wide, i) < rows:
+            raise EnforceIndexError(
+                f"An index of {sorted(set(all_ids(given, wide, n)))} is out of range for {rows} "
+                "rows.", condition="0 <= idx && idx < N")
+    return ids
 
 
 def places_by_lengths(y: Tensor, lengths: Tensor, int64_t segments, int64_t n) -> Tensor:
@@ -87,6 +103,18 @@ def last_id(ids: Tensor, int64_t n, bint wide) -> int:
                 f"{all_ids(given, wide, n)}.")
         last = id_at(given, wide, i)
     return last if n else -1
+
+
+def sorted_to(ids: Tensor, int64_t n, int64_t segments) -> Tensor:
+    """Return `n` ids, int32, which are 0, 1, 2, ..., each at least once, below `segments`.
+
+    Raises EnforceNotMet: they are not.
+    """
+    if n and last_id_without_gaps(ids, n) != segments - 1:
+        raise EnforceNotMet(
+            f"The segment ids are to be of {segments} segments, one for each gradient; got "
+            f"{all_ids(<const void *>floats_of(ids, n), False, n)}.")
+    return ids
 
 
 def last_id_without_gaps(ids: Tensor, int64_t n) -> int:
