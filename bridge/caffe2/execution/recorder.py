@@ -340,7 +340,7 @@ class _Compiler:
                 self.roots[slot] = roots
             return slot
         if isinstance(result, (tuple, list)):
-            return tuple([self._keep_one(one) for one in result])
+            return tuple([None if one is None else self._keep_one(one) for one in result])
         self.refused = True
         return None
 

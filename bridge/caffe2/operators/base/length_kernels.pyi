@@ -20,3 +20,17 @@ def greatest_by_lengths(
 def rows_of_segments(
     y: Tensor, data: Tensor, lengths: Tensor, segments: int, n: int, width: int, mean: bool
 ) -> Tensor: ...
+def longest(lengths: Tensor, segments: int) -> int: ...
+def packed(
+    y: Tensor,
+    data: Tensor,
+    lengths: Tensor,
+    segments: int,
+    n: int,
+    longest: int,
+    width: int,
+    padding: float,
+) -> Tensor: ...
+def unpacked(
+    y: Tensor, data: Tensor, lengths: Tensor, segments: int, n: int, longest: int, width: int
+) -> Tensor: ...

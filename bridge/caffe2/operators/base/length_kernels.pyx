@@ -236,3 +236,68 @@ def rows_of_segments(
             target += width
         source += width
     return y
+
+
+def longest(lengths: Tensor, int64_t segments) -> int:
+    """Return the greatest length, or id, int32; 0 if there is none above."""
+    cdef const int32_t *counts = <const int32_t *>floats_of(lengths, segments)
+    cdef int64_t found = 0, s
+    for s in range(segments):
+        found = max(found, counts[s])
+    return found
+
+
+def packed(
+    y: Tensor,
+    data: Tensor,
+    lengths: Tensor,
+    int64_t segments,
+    int64_t n,
+    int64_t longest,
+    int64_t width,
+    float padding,
+) -> Tensor:
+    """Set `y`, (segments, longest, width), to the first rows of the segments of `n` rows."""
+    cdef float *target = floats_of(y, segments * longest * width)
+    cdef const float *source = floats_of(data, n * width)
+    cdef const int32_t *counts = lengths_of(lengths, segments, n)
+    cdef int64_t s, i, taken
+    if segments * longest * width == 0:
+        return y
+    for s in range(segments):
+        taken = min(<int64_t>counts[s], longest) * width
+        if taken:
+            memcpy(target, source, taken * sizeof(float))
+        for i in range(taken, longest * width):
+            target[i] = padding
+        target += longest * width
+        source += counts[s] * width
+    return y
+
+
+def unpacked(
+    y: Tensor,
+    data: Tensor,
+    lengths: Tensor,
+    int64_t segments,
+    int64_t n,
+    int64_t longest,
+    int64_t width,
+) -> Tensor:
+    """Set `y`, (n, width), to the rows of `data`, (segments, longest, width), within the lengths.
+
+    None of these is greater than `longest`.
+    """
+    cdef float *target = floats_of(y, n * width)
+    cdef const float *source = floats_of(data, segments * longest * width)
+    cdef const int32_t *counts = lengths_of(lengths, segments, n)
+    cdef int64_t s
+    if n * width == 0:
+        return y
+    for s in range(segments):
+        if counts[s] > longest:
+            raise EnforceNotMet(f"A length of {counts[s]} is greater than {longest}.")
+        memcpy(target, source, counts[s] * width * sizeof(float))
+        target += counts[s] * width
+        source += longest * width
+    return y

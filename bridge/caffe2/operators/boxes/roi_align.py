@@ -18,7 +18,7 @@ from torch.nn import functional
 from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
 from bridge.caffe2.operators.base.channels import channels_first
 from bridge.caffe2.operators.base.checks import has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.boxes import roi_align_kernels
 from bridge.caffe2.operators.boxes.roi_align_products import aligned_by_products
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of, require_pixels
@@ -170,12 +170,11 @@ def _aligned(x: Tensor, r: Tensor, rules: RoIRules, sides: int) -> Tensor:
     return made.movedim(-1, 1) if rules.order == "NCHW" else made
 
 
-def _are_of(rois: Tensor, images: int) -> bool:
+def are_of(rois: Tensor, images: int) -> bool:
     """Return whether regions (n, 5) have image indices below `images`."""
-    if rois.dim() != 2 or rois.shape[1] != 5 or not rois.shape[0]:
+    if rois.dim() != 2 or rois.shape[1] != 5 or not takes_kernels(rois):
         return False
-    first = rois.detach().numpy()[:, 0]
-    return bool(first.min() > -1 and first.max() < images)
+    return run_kernel(roi_align_kernels.are_of, rois, *rois.shape, images)
 
 
 @operator("RoIAlign", gradient="RoIAlignGradient i0 i1 g0 > 0")
@@ -191,7 +190,7 @@ def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> T
         return _aligned(x, rois, rules, 4)
     images, channels, height, width = x.shape
     count = rois.shape[0]
-    if rules.aligned or not _are_of(rois, images):
+    if rules.aligned or rois.dim() != 2 or rois.shape[1] not in (4, 5) or not images:
         _upright(regions_of(rois, 4, images)[1], rules)  # checks them
     require_pixels(x, rois)
     made = x.new_empty(count, channels, *rules.bins) if out is None else out
@@ -199,7 +198,7 @@ def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> T
         return made
     sizes = images, count, rois.shape[1], channels, height, width, *rules.bins
     given = (*sizes, rules.scale, rules.ratio, rules.aligned)
-    return roi_align_kernels.roi_align(x, rois, made, *given)
+    return run_kernel(roi_align_kernels.roi_align, x, rois, made, *given)
 
 
 @operator("RoIAlignGradient", effects=("values",))
@@ -212,6 +211,13 @@ def roi_align_gradient(
     require(rules.order == "NCHW", "order is NCHW", rules.order)
     require(x.dim() == 4 and dy.dim() == 4, "X and dY have 4 dimensions", x, dy)
     n, channels, height, width = x.shape
+    by_kernel = sides == 4 and takes_kernels(x, rois, dy) and not rules.aligned
+    by_kernel = by_kernel and dy.shape == (*rois.shape[:1], channels, *rules.bins)
+    if by_kernel and are_of(rois, n):
+        require_pixels(x, rois)
+        sizes = n, rois.shape[0], rois.shape[1], channels, height, width, *rules.bins
+        given = (*sizes, rules.scale, rules.ratio, rules.aligned, True)
+        return roi_align_kernels.roi_align(torch.empty_like(x), rois, dy, *given)
     number, regions = regions_of(rois, sides, n)
     require_pixels(x, rois)
     geometry = (_upright if sides == 4 else _rotated)(regions, rules)

@@ -3,6 +3,7 @@
 
 from torch import Tensor
 
+def are_of(regions: Tensor, count: int, columns: int, images: int) -> bool: ...
 def roi_align(
     x: Tensor,
     regions: Tensor,
@@ -18,4 +19,19 @@ def roi_align(
     scale: float,
     ratio: int,
     aligned: bool,
+    back: bool = False,
+) -> Tensor: ...
+def roi_pool(
+    x: Tensor,
+    regions: Tensor,
+    y: Tensor,
+    places: Tensor,
+    images: int,
+    count: int,
+    channels: int,
+    height: int,
+    width: int,
+    pooled_h: int,
+    pooled_w: int,
+    scale: float,
 ) -> Tensor: ...

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""RoIAlign of upright regions on row-major float32 images, on the CPU.
+"""RoIPool, and RoIAlign of upright regions, on row-major float32 images, on the CPU.
 
 The samples of a region lie on a grid, so a bin is a product of two sums: each row of pixels is
 summed into bins along the row first, and then the rows into bins. Caffe2 adds four pixels for each
 sample instead.
 """
 
-from libc.math cimport INFINITY, ceilf
+from libc.math cimport INFINITY, ceilf, floorf, roundf
+from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+
+from bridge.c10.errors import EnforceNotMet
 
 
 cdef Py_ssize_t MOST = 1 << 40       # of which no memory holds the samples
@@ -107,6 +111,28 @@ cdef void align(
         y += bins
 
 
+cdef void align_back(
+    float *dx, const float *dy, const Side *down, const Side *across
+) noexcept nogil:
+    """Add the gradients of the bins of a region of one channel to the pixels they are means of."""
+    cdef Py_ssize_t b, c, _s, _t
+    cdef float share = <float>1.0 / (down.grid * across.grid), part
+    cdef const Sample *y = down.samples
+    cdef const Sample *x
+    for b in range(down.bins):
+        for _s in range(down.grid):
+            x = across.samples
+            for c in range(across.bins):
+                part = dy[b * across.bins + c] * share
+                for _t in range(across.grid):
+                    dx[y.low * across.size + x.low] += part * (y.at_low * x.at_low)
+                    dx[y.low * across.size + x.high] += part * (y.at_low * x.at_high)
+                    dx[y.high * across.size + x.low] += part * (y.at_high * x.at_low)
+                    dx[y.high * across.size + x.high] += part * (y.at_high * x.at_high)
+                    x += 1
+            y += 1
+
+
 cdef Py_ssize_t samples_of(float length, Py_ssize_t bins, Py_ssize_t ratio) noexcept nogil:
     """Return how many samples a bin has: one per pixel, begun ones too, unless `ratio` says.
 
@@ -122,29 +148,47 @@ cdef Py_ssize_t samples_of(float length, Py_ssize_t bins, Py_ssize_t ratio) noex
 # pyi: from torch import Tensor
 
 
+def are_of(regions: Tensor, Py_ssize_t count, Py_ssize_t columns, Py_ssize_t images) -> bool:
+    """Return whether the image index of each region, the first of five columns, is in range."""
+    cdef const float *region = floats_of(regions, count * columns)
+    cdef bint found = images > 0
+    cdef Py_ssize_t i
+    if columns == 5:
+        for i in range(count):
+            found &= -1 < region[5 * i] < images
+    return found
+
+
 def roi_align(
     x: Tensor, regions: Tensor, y: Tensor, Py_ssize_t images, Py_ssize_t count, Py_ssize_t columns,
     Py_ssize_t channels, Py_ssize_t height, Py_ssize_t width, Py_ssize_t pooled_h,
-    Py_ssize_t pooled_w, float scale, Py_ssize_t ratio, bint aligned
+    Py_ssize_t pooled_w, float scale, Py_ssize_t ratio, bint aligned,
+    bint back=False,
 ) -> Tensor:
     """Set `y`, (count, channels, pooled_h, pooled_w), to the bins of regions, and return it.
+
+    With `back`, `y` has the gradients of the bins, and `x` is set to its own, and returned.
 
     x, regions, y: row-major float32. x: (images, channels, height, width). regions: (count,
     columns), x1, y1, x2, y2, preceded by the index of the image if there are five columns. scale:
     pixels of x per pixel of a region. ratio: samples per bin and direction, as many as it has
     pixels if not positive. aligned: the centers of pixels are at half-integer coordinates.
 
-    Indices are not checked.
+    Raises EnforceNotMet: a region is of no image.
     """
     cdef Side down, across
     cdef const float *region
-    cdef const float *image
+    cdef float *image
     cdef Py_ssize_t i, j, most_down = 1, most_across = 1, plane = height * width
-    cdef const float *all_images = floats_of(x, images * channels * plane)
+    cdef float *all_images = floats_of(x, images * channels * plane)
     cdef const float *all_regions = floats_of(regions, count * columns)
     cdef float *out = floats_of(y, count * channels * pooled_h * pooled_w)
     cdef float offset = 0.5 if aligned else 0.0
     cdef float start_h, start_w, size_h, size_w
+    if not are_of(regions, count, columns, images):
+        raise EnforceNotMet(
+            "The operator requires that image indices of regions are from 0 to below "
+            f"{images}; got {[all_regions[i * columns] for i in range(count)]}.")
     cdef float *sizes = <float *>malloc((count + 1) * 4 * sizeof(float))
     if sizes == NULL:
         raise MemoryError
@@ -173,6 +217,8 @@ def roi_align(
         free(rows)
         raise MemoryError
     with nogil:
+        if back:
+            memset(all_images, 0, images * channels * plane * sizeof(float))
         for i in range(count):
             region = all_regions + i * columns
             image = all_images
@@ -185,10 +231,79 @@ def roi_align(
             place_samples(&down, sizes[4 * i], sizes[4 * i + 1])
             place_samples(&across, sizes[4 * i + 2], sizes[4 * i + 3])
             for j in range(channels):
-                align(image + j * plane, out, &down, &across, rows)
+                if back:
+                    align_back(image + j * plane, out, &down, &across)
+                else:
+                    align(image + j * plane, out, &down, &across, rows)
                 out += pooled_h * pooled_w
         free(sizes)
         free(down.samples)
         free(across.samples)
         free(rows)
+    return x if back else y
+
+
+cdef Py_ssize_t within(float place, Py_ssize_t first, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t found = <Py_ssize_t>place + first
+    return 0 if found < 0 else size if found > size else found
+
+
+def roi_pool(
+    x: Tensor,
+    regions: Tensor,
+    y: Tensor,
+    places: Tensor,
+    Py_ssize_t images,
+    Py_ssize_t count,
+    Py_ssize_t channels,
+    Py_ssize_t height,
+    Py_ssize_t width,
+    Py_ssize_t pooled_h,
+    Py_ssize_t pooled_w,
+    float scale,
+) -> Tensor:
+    """Set `y`, (count, channels, pooled_h, pooled_w), to the maxima of the bins, and return it.
+
+    And `places`, int32 of the same sizes, to their indices in a plane; -1 where a bin has no pixel,
+    and the maximum is 0. regions: (count, 5), the index of the image, which is not checked, and x1,
+    y1, x2, y2.
+    """
+    cdef const float *all_images = floats_of(x, images * channels * height * width)
+    cdef const float *region = floats_of(regions, count * 5)
+    cdef float *out = floats_of(y, count * channels * pooled_h * pooled_w)
+    cdef int32_t *at = <int32_t *>floats_of(places, count * channels * pooled_h * pooled_w)
+    cdef const float *plane
+    cdef Py_ssize_t _c, _i, j, up, across, left, top, y0, y1, x0, x1
+    cdef float step_h, step_w
+    with nogil:
+        for _i in range(count):
+            left, top = <Py_ssize_t>roundf(region[1] * scale), <Py_ssize_t>roundf(region[2] * scale)
+            step_w = max(<Py_ssize_t>roundf(region[3] * scale) - left + 1, 1) / <float>pooled_w
+            step_h = max(<Py_ssize_t>roundf(region[4] * scale) - top + 1, 1) / <float>pooled_h
+            plane = all_images + <Py_ssize_t>region[0] * channels * height * width
+            for _c in range(channels):
+                for up in range(pooled_h):
+                    y0 = within(floorf(up * step_h), top, height)
+                    y1 = within(ceilf((up + 1) * step_h), top, height)
+                    for across in range(pooled_w):
+                        x0 = within(floorf(across * step_w), left, width)
+                        x1 = within(ceilf((across + 1) * step_w), left, width)
+                        out[0] = 0 if y1 <= y0 or x1 <= x0 else -INFINITY
+                        at[0] = -1
+                        for j in range(y0, y1):
+                            take_greatest(plane + j * width, x0, x1, j * width, out, at)
+                        out += 1
+                        at += 1
+                plane += height * width
+            region += 5
     return y
+
+
+cdef void take_greatest(
+    const float *row, Py_ssize_t start, Py_ssize_t end, Py_ssize_t offset, float *most, int32_t *at
+) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(start, end):
+        if row[i] > most[0] or at[0] < 0 or row[i] != row[i]:
+            most[0] = row[i]
+            at[0] = <int32_t>(offset + i)

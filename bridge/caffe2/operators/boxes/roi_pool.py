@@ -8,6 +8,9 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import OutputCount, operator
 from bridge.caffe2.operators.base.checks import INT32, require
+from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
+from bridge.caffe2.operators.boxes import roi_align_kernels
+from bridge.caffe2.operators.boxes.roi_align import are_of
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of
 
 
@@ -39,8 +42,13 @@ def _pooled(x: Tensor, rois: Tensor, rules: RoIRules) -> tuple[Tensor, Tensor]:
     fits = x.dim() == 4 and rois.dim() == 2 and rois.shape[1] == 5
     require(fits, "X has 4 dimensions and R has sizes (n, 5)", x, rois)
     n, channels, height, width = x.shape
+    sizes = rois.shape[0], channels, *rules.bins
+    if takes_kernels(x) and are_of(rois, n):
+        made, where = x.new_empty(sizes), x.new_empty(sizes, dtype=torch.int32)
+        given = n, rois.shape[0], channels, height, width, *rules.bins, rules.scale
+        return roi_align_kernels.roi_pool(x, rois, made, where, *given), where
     number, regions = regions_of(rois, 4, n)
-    made = x.new_zeros(rois.shape[0], channels, *rules.bins)
+    made = x.new_zeros(sizes)
     where = torch.full(made.shape, -1, dtype=torch.int32, device=x.device)
     scaled = regions * rules.scale
     places = (scaled + 0.5).where(scaled >= 0, -(-scaled + 0.5)).trunc().int().tolist()

@@ -13,7 +13,9 @@ from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import FLOATS, INTS, has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.elementwise import small_kernels
 
 
 @operator(
@@ -25,7 +27,9 @@ from bridge.caffe2.operators.base.torch_operator import TorchOperator
 )
 def nan_check(x: Tensor, *others: Tensor, out: Out = None) -> Tensor:
     """A copy of input 0. Raises EnforceNotMet: it has NaN or infinities."""
-    if has_values(x) and not bool(torch.isfinite(x).all()):
+    if takes_kernels(x):
+        x = run_kernel(small_kernels.finite, x, x.numel())
+    elif has_values(x) and not bool(torch.isfinite(x).all()):
         raise EnforceNotMet("Input 0 has NaN or infinities.")
     return x.clone() if out is None else out.copy_(x)
 
@@ -33,6 +37,9 @@ def nan_check(x: Tensor, *others: Tensor, out: Out = None) -> Tensor:
 @operator("EnforceFinite", gradient="undefined", types=FLOATS, effects=("io",))
 def enforce_finite(x: Tensor) -> None:
     """No output. Raises EnforceNotMet: an element of input 0 is NaN or infinite."""
+    if takes_kernels(x):
+        small_kernels.finite(x, x.numel())
+        return
     finite = torch.isfinite(x).reshape(-1)
     if not bool(finite.all()):
         raise EnforceNotMet(f"Element {int((~finite).nonzero()[0])} is not finite.")

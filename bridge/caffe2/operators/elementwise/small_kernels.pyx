@@ -8,11 +8,14 @@ Only the numbers of elements are checked. For more than some thousand elements t
 win.
 """
 
+from libc.math cimport erff, expf
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memmove
 
 from bridge.caffe2.operators.base.cloned cimport cloned_void
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+
+from bridge.c10.errors import EnforceNotMet
 
 # pyi: from torch import Tensor
 
@@ -242,3 +245,55 @@ def join(y: Tensor, list xs: list[Tensor], int64_t rows, list widths: list[int])
             memcpy(target + i * width + start, source + i * n, n * sizeof(float))
         start += n
     return y
+
+
+def gelu(x: Tensor, y: Tensor, int64_t n) -> Tensor:
+    """Set `y` to x times the normal distribution up to x; both have `n` elements."""
+    cdef const float *source = floats_of(x, n)
+    cdef float *target = floats_of(y, n)
+    cdef int64_t i
+    for i in range(n):
+        target[i] = source[i] * <float>0.5 * (1 + erff(source[i] * <float>0.7071067811865476))
+    return y
+
+
+def gelu_gradient(dx: Tensor, dy: Tensor, x: Tensor, int64_t n) -> Tensor:
+    """Set `dx` to dy times the derivative of gelu at x; all have `n` elements."""
+    cdef float *target = floats_of(dx, n)
+    cdef const float *by = floats_of(dy, n)
+    cdef const float *at = floats_of(x, n)
+    cdef float below, density
+    cdef int64_t i
+    for i in range(n):
+        below = <float>0.5 * (1 + erff(at[i] * <float>0.7071067811865476))
+        density = <float>0.3989422804014327 * expf(<float>-0.5 * at[i] * at[i])
+        target[i] = by[i] * (below + at[i] * density)
+    return dx
+
+
+def finite(x: Tensor, int64_t n) -> Tensor:
+    """Return x, which has `n` elements. Raises EnforceNotMet: one is NaN or infinite."""
+    cdef const float *source = floats_of(x, n)
+    cdef float zero = 0
+    cdef int64_t i
+    add_zeros(&zero, source, n)
+    if zero != 0:       # NaN
+        for i in range(n):
+            if source[i] - source[i] != 0:
+                raise EnforceNotMet(f"Element {i} is {source[i]}, not finite.")
+    return x
+
+
+cdef cloned_void add_zeros(float *total, const float *x, int64_t n) noexcept nogil:
+    """Add 0 for each finite element, NaN for others, in sums beside each other."""
+    cdef float[32] sums
+    cdef int64_t i, j
+    for j in range(32):
+        sums[j] = 0
+    for i in range(n // 32):
+        for j in range(32):
+            sums[j] += x[32 * i + j] * 0
+    for i in range(n // 32 * 32, n):
+        total[0] += x[i] * 0
+    for j in range(32):
+        total[0] += sums[j]

@@ -7,6 +7,7 @@ Operands are row-major torch tensors; only their numbers of elements are checked
 set and returned.
 """
 
+from libc.math cimport fabsf, sqrt
 from libc.stdint cimport int64_t
 
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
@@ -27,6 +28,42 @@ def half_square(z: Tensor, x: Tensor, y: Tensor, int64_t rows, int64_t width) ->
             apart = a[j] - b[j]
             total += apart * apart
         target[i] = <float>(total / 2)
+    return z
+
+
+def similarity(
+    z: Tensor, x: Tensor, y: Tensor, int64_t rows, int64_t width, bint is_cosine
+) -> Tensor:
+    """Set each z to the product of two rows; of a cosine over their norms, at least 1e-6 each."""
+    cdef float *target = floats_of(z, rows)
+    cdef const float *a = floats_of(x, rows * width)
+    cdef const float *b = floats_of(y, rows * width)
+    cdef double product, left, right
+    cdef int64_t i, j
+    for i in range(rows):
+        product = left = right = 0
+        for j in range(i * width, (i + 1) * width):
+            product += a[j] * b[j]
+            left += a[j] * a[j]
+            right += b[j] * b[j]
+        if is_cosine:
+            product /= sqrt(max(left, 1e-12)) * sqrt(max(right, 1e-12))
+        target[i] = <float>product
+    return z
+
+
+def apart(z: Tensor, x: Tensor, y: Tensor, int64_t rows, int64_t width) -> Tensor:
+    """Set each z to the sum of |x - y| of a row."""
+    cdef float *target = floats_of(z, rows)
+    cdef const float *a = floats_of(x, rows * width)
+    cdef const float *b = floats_of(y, rows * width)
+    cdef double total
+    cdef int64_t i, j
+    for i in range(rows):
+        total = 0
+        for j in range(i * width, (i + 1) * width):
+            total += fabsf(a[j] - b[j])
+        target[i] = <float>total
     return z
 
 

@@ -41,6 +41,9 @@ def squared_l2_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
 def l1_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     """The sum of |X - Y|."""
     x, y = _pairs(x, y)
+    if takes_few(x, y):
+        z = x.new_empty(x.shape[0]) if out is None else out
+        return run_kernel(distance_kernels.apart, z, x, y, *x.shape)
     return torch.sum(torch.abs(x - y), 1, out=out)
 
 
@@ -50,6 +53,9 @@ def dot_product(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     if x.dim() and x.shape == y.shape and x.numel() == 0:
         return x.new_empty((0,))
     x, y = _pairs(x, y)
+    if takes_few(x, y):
+        z = x.new_empty(x.shape[0]) if out is None else out
+        return run_kernel(distance_kernels.similarity, z, x, y, *x.shape, False)
     return torch.sum(x * y, 1, out=out)
 
 
@@ -57,6 +63,9 @@ def dot_product(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
 def cosine_similarity(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     """The sum of X * Y over the norms of X and Y, which are at least 1e-6."""
     x, y = _pairs(x, y)
+    if takes_few(x, y):
+        z = x.new_empty(x.shape[0]) if out is None else out
+        return run_kernel(distance_kernels.similarity, z, x, y, *x.shape, True)
     return torch.mul((x * y).sum(1) * _inverse_norm(x), _inverse_norm(y), out=out)
 
 

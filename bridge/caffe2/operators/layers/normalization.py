@@ -12,7 +12,13 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.channels import channels_first, channels_last, require_per_channel
-from bridge.caffe2.operators.base.checks import FLOATS, axis_from_front, image_order, require
+from bridge.caffe2.operators.base.checks import (
+    FLOATS,
+    axis_from_front,
+    image_order,
+    require,
+    shaped_like,
+)
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 
@@ -104,20 +110,21 @@ def layer_norm(
     """
     require(x.dim() >= 2, "X has two dimensions or more", x)
     axis = axis_from_front(axis, x.dim())
-    rows = as_matrix(x, axis)
+    rows = x.flatten(axis)
+    width = rows.shape[-1]
     factors: list[Tensor | None] = [None, None]
     if elementwise_affine:
         require(bias is not None, "inputs 1 and 2 are scale and bias with elementwise_affine")
         for i, values in enumerate((scale, bias)):
             assert values is not None
-            require(values.numel() == rows.shape[1], "there is one value per element", values, x)
+            require(values.numel() == width, "there is one value per element", values, x)
             factors[i] = values.view(-1)
-    moments = (*x.shape[:axis], 1)
-    if rows.shape[0] == 0 or rows.shape[1] == 0:
+    if not x.numel():
+        moments = (*x.shape[:axis], 1)
         deviation = x.new_full(moments, epsilon**0.5)
         return torch.empty_like(x), x.new_zeros(moments), deviation
-    y, mean, rstd = torch.native_layer_norm(rows, rows.shape[1:], factors[0], factors[1], epsilon)
-    return y.view(x.shape), mean.view(moments), torch.reciprocal(rstd).view(moments)
+    y, mean, rstd = torch.native_layer_norm(rows, [width], factors[0], factors[1], epsilon)
+    return shaped_like(y, x), mean, torch.reciprocal(rstd)
 
 
 @operator("RMSNorm", types=FLOATS, gradient="RMSNormGradient g0 i0 i1 o1 > 0 1 2")
@@ -149,6 +156,16 @@ def _normal_gradient(scaled: Tensor, unit: Tensor, rstd: Tensor, dims: list[int]
     return (scaled - mean - unit * along) * rstd
 
 
+def _group_gradient(
+    dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, scale: Tensor, sizes: tuple[int, ...]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return dX, dscale, dbias by a function of torch, which has no gradient of its own."""
+    moments = mean.view(sizes[0], sizes[3]), rstd.view(sizes[0], sizes[3])
+    given = dy.contiguous(), x.contiguous(), *moments, scale.view(-1), *sizes, [True] * 3
+    dx, dscale, dbias = torch.ops.aten.native_group_norm_backward(*given)
+    return dx, dscale, dbias
+
+
 @operator("InstanceNormGradient", inputs="4-6", defaults=instance_norm)
 def instance_norm_gradient(
     x: Tensor,
@@ -172,12 +189,14 @@ def instance_norm_gradient(
     if not x.numel():
         none = x.new_zeros(x.shape[1:2])
         return channels_last(torch.zeros_like(x), order), none, none.clone()
+    sizes = (*x.shape[:2], x.shape[2:].numel(), x.shape[1])
+    if mean is None or rstd is None:
+        _, mean, rstd = torch.native_group_norm(x.contiguous(), None, None, *sizes, epsilon)
+    if not (x.requires_grad or dy.requires_grad or scale.requires_grad):
+        dx, dscale, dbias = _group_gradient(dy, x, mean, rstd, scale, sizes)
+        return channels_last(dx, order), dscale, dbias
     rows, drows = x.flatten(2), dy.flatten(2)
-    if mean is not None and rstd is not None:
-        mean, rstd = (one.view(*x.shape[:2], 1) for one in (mean, rstd))
-    else:
-        var, mean = torch.var_mean(rows, 2, correction=0, keepdim=True)
-        rstd = torch.rsqrt(var + epsilon)
+    mean, rstd = (one.view(*x.shape[:2], 1) for one in (mean, rstd))
     unit = (rows - mean) * rstd
     dx = _normal_gradient(drows * scale.view(1, -1, 1), unit, rstd, [2])
     dscale, dbias = (drows * unit).sum((0, 2)), drows.sum((0, 2))
@@ -204,6 +223,10 @@ def group_norm_gradient(
     dy, x = channels_first(dy, order), channels_first(x, order)
     n, channels = x.shape[:2]
     require(channels % group == 0, "the number of channels is divisible by group", x)
+    if x.numel() and not (x.requires_grad or dy.requires_grad or scale.requires_grad):
+        sizes = n, channels, x.shape[2:].numel(), group
+        dx, dscale, dbias = _group_gradient(dy, x, mean, rstd, scale, sizes)
+        return channels_last(dx, order), dscale, dbias
     split = (n, group, channels // group, -1)
     rows, drows = x.reshape(split), dy.reshape(split)
     mean, rstd = (one.view(n, group, 1, 1) for one in (mean, rstd))
@@ -230,17 +253,17 @@ def layer_norm_gradient(
     Scale and its gradients are used with `elementwise_affine`.
     Follows LayerNormGradientOp, caffe2/operators/layer_norm_op.h, PyTorch 1.8.1.
     """
-    rows = as_matrix(x, axis_from_front(axis, x.dim()))
-    drows = dy.view(rows.shape)
-    rstd = torch.reciprocal(deviation.view(-1, 1))
-    unit = (rows - mean.view(-1, 1)) * rstd
+    sizes = list(x.shape[axis_from_front(axis, x.dim()) :])
     if not elementwise_affine:
-        return (_normal_gradient(drows, unit, rstd, [1]).view(x.shape),)
-    require(scale is not None, "there is an input for the scale")
-    assert scale is not None
-    dx = _normal_gradient(drows * scale.view(1, -1), unit, rstd, [1])
-    dscale, dbias = (one.sum(0).view(scale.shape) for one in (drows * unit, drows))
-    return dx.view(x.shape), dscale, dbias
+        scale = None
+    else:
+        require(scale is not None, "there is an input for the scale")
+    factors = None if scale is None else scale.view(sizes)
+    wanted = [True, scale is not None, scale is not None]
+    moments = mean.view(-1, 1), torch.reciprocal(deviation.view(-1, 1))
+    given = dy.view(x.shape), x, sizes, *moments, factors, factors, wanted
+    dx, dscale, dbias = torch.ops.aten.native_layer_norm_backward(*given)
+    return (dx,) if scale is None else (dx, shaped_like(dscale, scale), shaped_like(dbias, scale))
 
 
 @operator("RMSNormGradient", types=FLOATS, defaults=rms_norm)

@@ -59,9 +59,10 @@ def tile(
     require(x.dtype in known, "X is of numbers or strings", x.dtype)
     tiles, axis = tiling(tiles, axis, tiles_input, axis_input)
     require(tiles >= 0, "the tiles are not negative", tiles)
-    repeats = [1] * x.dim()
-    repeats[axis_from_front(axis, x.dim())] = tiles
-    return x.repeat(repeats)
+    axis = axis_from_front(axis, x.dim())
+    sizes = [*x.shape[:axis], tiles, *x.shape[axis:]]
+    # repeat takes three times as long
+    return x.unsqueeze(axis).expand(sizes).flatten(axis, axis + 1).contiguous()
 
 
 @operator("NumpyTile", types={"x": None, "repeats": INT64}, outputs="0-*", sized_by=("repeats",))

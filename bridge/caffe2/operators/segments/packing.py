@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.operators.base import length_kernels
 from bridge.caffe2.operators.base.checks import FLOATS, INTS, has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import positions_in_segments, segment_ids
 from bridge.caffe2.operators.segments.lengths import require_lengths
 
@@ -36,32 +40,50 @@ def pack_segments(
     """
     require_lengths(lengths)
     require(data.dim() >= 1, "the data have at least one dimension", data)
-    ids = segment_ids(lengths, data.shape[0])
     n, width = lengths.shape[0], max_length
-    if width == -1:
+    by_kernel = takes_kernels(data) and takes_kernels(lengths, dtype=torch.int32)
+    ids = lengths if by_kernel else segment_ids(lengths, data.shape[0])
+    if width == -1 and by_kernel:
+        width = run_kernel(length_kernels.longest, lengths, n)
+    elif width == -1:
         width = int(lengths.max()) if n else 0
         torch._check(width >= 0)  # type: ignore[no-untyped-call]
     else:
         require(width >= 0, "max_length is not negative", width)
-    within = positions_in_segments(lengths, ids)
-    last = n * width  # for rows that have no place
-    places = torch.where(within < width, ids * width + within, last)
     padding = float("-inf") if pad_minf and data.dtype == torch.float32 else 0
-    packed = data.new_full((last + 1, *data.shape[1:]), padding).index_copy(0, places, data)
-    result = packed[:last].view(n, width, *data.shape[1:])
+    if by_kernel:
+        room = data.new_empty((n, width, *data.shape[1:]))
+        sizes = n, data.shape[0], width, math.prod(data.shape[1:])
+        result = run_kernel(length_kernels.packed, room, data, lengths, *sizes, padding)
+    else:
+        within = positions_in_segments(lengths, ids)
+        last = n * width  # for rows that have no place
+        places = torch.where(within < width, ids * width + within, last)
+        packed = data.new_full((last + 1, *data.shape[1:]), padding).index_copy(0, places, data)
+        result = packed[:last].view(n, width, *data.shape[1:])
     if not return_presence_mask:
         return result, None
     return result, torch.arange(width, device=lengths.device) < lengths[:, None]
 
 
 @operator("UnpackSegments", types=PACKED, gradient="PackSegments i0 g0 > 1", effects=("values",))
-def unpack_segments(lengths: Tensor, data: Tensor, *, max_length: int = -1) -> Tensor:
+def unpack_segments(
+    lengths: Tensor, data: Tensor, *, max_length: int = -1, out: Out = None
+) -> Tensor:
     """(segments, longest, ...) -> (rows, ...): as many of each as its length."""
     require_lengths(lengths)
     require(data.dim() >= 2, "the data have two dimensions or more", data)
     require(lengths.shape[0] == data.shape[0], "there is one length per segment", lengths, data)
     width = data.shape[1]
     require(max_length in (-1, width), f"max_length is {max_length} as the sizes say", data)
+    if takes_kernels(data) and takes_kernels(lengths, dtype=torch.int32):
+        n = lengths.shape[0]
+        if length_kernels.longest(lengths, n) <= width:
+            rows = length_kernels.sum_of_lengths(lengths, n)
+            sizes = rows, *data.shape[2:]
+            room = data.new_empty(sizes) if out is None or out.shape != sizes else out
+            given = n, rows, width, math.prod(data.shape[2:])
+            return length_kernels.unpacked(room, data, lengths, *given)
     fits = max_length != -1 or not bool((lengths > width).any())
     require(fits, f"no length is greater than {width}", lengths.tolist())
     ids = segment_ids(lengths)

@@ -181,7 +181,8 @@ def unsorted_segment_sum(
         _check_ids(data, segment_ids)
         if num_segments >= 0:
             return _sum_by_kernel(data, segment_ids, num_segments, out)
-        n = max(int(segment_ids.max()) + 1, 0) if segment_ids.numel() else 0
+        n = segment_ids.numel()
+        n = run_kernel(length_kernels.longest, segment_ids, n) + 1 if n else 0
         return _sum_by_kernel(data, segment_ids, n)
     return _sum(*_unsorted(data, segment_ids, num_segments))
 

@@ -16,9 +16,9 @@ from torch import Tensor
 from bridge import c10
 from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.operators.base.checks import INT64, require
-from bridge.caffe2.operators.base.cpu_kernels import takes_few
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
 from bridge.caffe2.operators.training import step_kernels
-from bridge.caffe2.operators.training.row_rounds import stepped
+from bridge.caffe2.operators.training.row_rounds import stepped, writable
 
 
 def alike(first: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
@@ -74,6 +74,11 @@ def momentum_sgd(
     Follows caffe2/sgd/momentum_sgd_op.h, PyTorch 1.8.1.
     """
     g, m = alike(grad, moment)
+    if takes_few(g, m, lr):
+        made = writable(out, 0, grad), writable(out, 1, moment)
+        given = (None, None, learning_rate_of(lr), *all_of(g), momentum, nesterov)
+        run_kernel(step_kernels.momentum, *made, *given)
+        return made
     step, new = momentum_step(g, m, learning_rate_of(lr), momentum, nesterov)
     return written(out, step, new.view(moment.shape))
 

@@ -40,7 +40,7 @@ def rms_prop(
 def momentum(
     steps: Tensor,
     m: Tensor,
-    w: Tensor,
+    w: Tensor | None,
     indices: Tensor | None,
     lr: Tensor,
     n: int,

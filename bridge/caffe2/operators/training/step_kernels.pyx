@@ -109,11 +109,14 @@ def rms_prop(
 
 
 def momentum(
-    steps: Tensor, m: Tensor, w: Tensor, indices: Tensor | None, lr: Tensor, int64_t n,
+    steps: Tensor, m: Tensor, w: Tensor | None, indices: Tensor | None, lr: Tensor, int64_t n,
     int64_t rows, int64_t width, bint wide, float weight, bint nesterov
 ) -> Tensor:
-    """Add to the momentum `m`, take the steps from `w`, and set `steps`, the gradients, to them."""
-    cdef float *params = floats_of(w, rows * width)
+    """Add to the momentum `m`, and set `steps`, the gradients, to the steps.
+
+    They are taken from `w`, if there is one.
+    """
+    cdef float *params = NULL if w is None else floats_of(w, rows * width)
     cdef float *moments = floats_of(m, rows * width)
     cdef float *taken = floats_of(steps, n * width)
     cdef float rate = floats_of(lr, 1)[0], before, new, step
@@ -127,7 +130,8 @@ def momentum(
             step = new * (1 + weight) - before * weight if nesterov else new
             moments[at + j] = new
             taken[i * width + j] = step
-            params[at + j] -= step
+            if params != NULL:
+                params[at + j] -= step
     return steps
 
 
