@@ -149,9 +149,7 @@ def segment_weighted_sum_gradient(
 @operator("LengthsMeanGradient", types=BY_LENGTHS, effects=("values",))
 @operator("SparseLengthsSumGradient", types=BY_LENGTHS, effects=("values",))
 @operator("SparseLengthsMeanGradient", types=BY_LENGTHS, effects=("values",))
-def lengths_gradient(
-    dy: Tensor, lengths: Tensor, *, kind: OperatorType, out: Out = None
-) -> Tensor:
+def lengths_gradient(dy: Tensor, lengths: Tensor, *, kind: OperatorType, out: Out = None) -> Tensor:
     """(dY, lengths) -> the gradient of each row."""
     found = _by_kernel(dy, lengths, None, out, "Mean" in kind)
     return _segments(kind, dy, _ids_of(dy, lengths)) if found is None else found
