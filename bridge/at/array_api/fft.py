@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import torch
 
-from bridge.annotation import Any
 from bridge.at.array_api.running import named, on_memory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the names of this module are public
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 # The transforms along one axis, and along several.
 _ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")

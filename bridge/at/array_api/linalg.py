@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 
-from bridge.annotation import Any
 from bridge.at.array_api.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from bridge.at.array_api.running import agreed, axes_of, named, on_memory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the names of this module are public
+    from collections.abc import Callable
+    from typing import Any
 
 # The functions of one argument, which torch has likewise, and what they return.
 _OF_MATRICES = {
