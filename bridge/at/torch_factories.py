@@ -8,7 +8,7 @@ from bridge.at.factories import page_locked, resolved, sizes_of, split
 from bridge.at.tensor import Tensor
 from bridge.at.torch_defaults import default_type
 from bridge.c10 import reports
-from bridge.c10.device import Device
+from bridge.c10.device import Device, DeviceType
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.options import TensorOptions, as_options
 from bridge.exchange.import_tensor import import_tensor
@@ -66,16 +66,15 @@ def _with_options(
     args: tuple[Any, ...], dtype: Any, device: Any
 ) -> tuple[tuple[Any, ...], TensorOptions]:
     """Return the positional numbers, and the options that may follow them."""
-    if args and not isinstance(args[-1], (bool, int, float, complex, tuple, list)):
-        if isinstance(args[-1], Wrapper) or (
-            hasattr(args[-1], "__len__") and not isinstance(args[-1], str)
-        ):
-            return args, as_options(None, dtype, device)
-        return args[:-1], as_options(args[-1], dtype, device)
-    from bridge.c10.device import DeviceType
-
-    if len(args) > 1 and isinstance(args[-1], DeviceType):
-        return args[:-1], as_options(args[-1], dtype, device)
+    last = args[-1] if args else 0
+    if isinstance(last, DeviceType):  # which is an int, too
+        specifies = len(args) > 1
+    elif isinstance(last, (bool, int, float, complex, tuple, list, Wrapper)):
+        specifies = False
+    else:
+        specifies = isinstance(last, str) or not hasattr(last, "__len__")
+    if specifies:
+        return args[:-1], as_options(last, dtype, device)
     return args, as_options(None, dtype, device)
 
 

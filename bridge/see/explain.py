@@ -44,17 +44,12 @@ class Explanation:
     chain: list[dict[str, Any]]
 
     def __init__(self, memory: TensorMemory, shared_by: list[str]) -> None:
-        self.address = memory.address
-        self.nbytes = memory.nbytes
-        self.device = memory.device
-        self.dtype = memory.dtype
-        self.sizes = memory.sizes
+        self.address, self.nbytes = memory.address, memory.nbytes
+        self.device, self.dtype, self.sizes = memory.device, memory.dtype, memory.sizes
         self.strides = None
         if memory.strides is not None:
             self.strides = [_in_elements(step, memory.itemsize) for step in memory.strides]
-        self.readonly = memory.readonly
-        self.owner = memory.owner
-        self.shared_by = shared_by
+        self.readonly, self.owner, self.shared_by = memory.readonly, memory.owner, shared_by
         self.note = memory.note
         self.chain = [dict(link) for link in memory.chain]
         self._blocks: list[Block] = list(memory.blocks)

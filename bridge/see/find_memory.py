@@ -33,13 +33,11 @@ def find_memory(x: Any) -> TensorMemory:
         return impl_memory(x)
     if isinstance(x, Storage):
         return storage_memory(x)
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(x, getattr(torch, "Tensor", ())):
+    if isinstance(x, getattr(sys.modules.get("torch"), "Tensor", ())):
         from bridge.see.torch_memory import torch_memory
 
         return torch_memory(x)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(x, getattr(numpy, "ndarray", ())):
+    if isinstance(x, getattr(sys.modules.get("numpy"), "ndarray", ())):
         return array_memory(x)
     if is_capsule(x):
         return capsule_memory(x)

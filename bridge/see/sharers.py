@@ -33,15 +33,9 @@ def sharers(x: Any, memory: TensorMemory) -> list[str]:
         return []  # all undefined tensors share one TensorImpl, without memory
     memory.keep = None  # its references to the owner must not be counted
     storage = x if isinstance(x, Storage) else _storage_of(impl)
-    torch = sys.modules.get("torch")
-    tensor_class = getattr(torch, "Tensor", None)
-    classes: list[Any] = [Wrapper, Blob]
-    if tensor_class is not None:
-        classes.append(tensor_class)
-    jax_class = _jax_class()
-    if jax_class is not None:
-        classes.append(jax_class)
-    alive = internals.live_instances(classes)
+    tensor_class, jax_class = getattr(sys.modules.get("torch"), "Tensor", None), _jax_class()
+    classes = (Wrapper, Blob, tensor_class, jax_class)
+    alive = internals.live_instances(cls for cls in classes if cls is not None)
     wrappers = [one for one in alive if isinstance(one, Wrapper)]
     blobs = {id(one._tensor): one for one in alive if isinstance(one, Blob)}
     names = _blob_names()

@@ -13,7 +13,7 @@ from bridge.c10.type_meta import TypeMeta, as_type
 
 __all__ = [
     "FUNCTIONS", "KINDS", "NAMES", "SCALARS", "astype", "can_cast", "finfo", "iinfo", "isdtype",
-    "promoted", "result_type",
+    "promoted", "require_kind", "result_type",
 ]  # fmt: skip
 
 # Those of the standard.
@@ -128,6 +128,14 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     return torch.can_cast(source.torch, target.torch)
 
 
+def require_kind(kind: str) -> None:
+    """Raise ValueError if there is no such kind of type."""
+    if kind not in KINDS:
+        raise ValueError(
+            f"{kind!r} is not a kind of type; those are {', '.join(map(repr, KINDS))}."
+        )
+
+
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Return whether a type is of a kind: a type, one of the standard's names, or a tuple of them.
 
@@ -140,10 +148,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     meta = as_type(dtype)
     if not isinstance(kind, str):
         return meta is as_type(kind)
-    if kind not in KINDS:
-        raise ValueError(
-            f"{kind!r} is not a kind of type; those are {', '.join(map(repr, KINDS))}."
-        )
+    require_kind(kind)
     if kind == "real floating":
         return meta.is_floating_point
     return meta.name in KINDS[kind] or (kind == "numeric" and meta.is_floating_point)

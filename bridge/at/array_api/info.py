@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from bridge.at.array_api.dtypes import KINDS, NAMES
+from bridge.at.array_api.dtypes import KINDS, NAMES, require_kind
 from bridge.c10.device import Device
 from bridge.c10.type_meta import TypeMeta, as_type
 
@@ -54,10 +54,7 @@ class ArrayNamespaceInfo:
         """
         kinds = (kind,) if isinstance(kind, str) else kind
         for one in kinds or ():
-            if one not in KINDS:
-                raise ValueError(
-                    f"{one!r} is not a kind of type; those are {', '.join(map(repr, KINDS))}."
-                )
+            require_kind(one)
         wanted = NAMES if kinds is None else [name for one in kinds for name in KINDS[one]]
         return {name: as_type(name) for name in NAMES if name in wanted and name not in _RARE}
 
