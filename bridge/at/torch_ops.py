@@ -84,7 +84,8 @@ def attribute(run: Run, name: str) -> Any:
             return run(name, lambda tensor: getattr(tensor, name), (self,), {})
         except EnforceNotMet:
             raise
-        except RuntimeError as error:  # ``hasattr`` asks, and takes only an AttributeError for no
+        except (RuntimeError, TypeError) as error:  # torch before 2.15, and from then on
+            # ``hasattr`` asks, and takes only an AttributeError for no.
             raise EnforceAttributeError(str(error), f"Tensor.{name}") from error
 
     return property(read, doc=f"``torch.Tensor.{name}`` of the same memory.")
