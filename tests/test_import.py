@@ -6,6 +6,7 @@ Every case runs in an interpreter of its own, since this one has loaded them all
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import subprocess
@@ -13,6 +14,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import bridge
 
 FRAMEWORKS = (
     "cupy",
@@ -75,6 +78,19 @@ else:
     raise AssertionError("a misspelt name was found")
 """
     assert loaded_after(code) <= {"numpy", "ml_dtypes"}
+
+
+def test_stub_of_a_table_of_names_lists_those_of_its_module() -> None:
+    root = Path(bridge.__file__).parent
+    faces = [path for path in root.rglob("*.py") if "= lazily(\n" in path.read_text()]
+    stubs = [path.with_suffix(".pyi") for path in faces if path.with_suffix(".pyi").exists()]
+    for stub in stubs:
+        namespace = ast.parse(stub.read_text()).body[-1]
+        assert isinstance(namespace, ast.Assign)
+        parts = ["bridge", *stub.relative_to(root).with_suffix("").parts]
+        module = importlib.import_module(".".join(parts).removesuffix(".__init__"))
+        assert ast.literal_eval(namespace.value) == module.__all__, stub
+    assert len(stubs) >= 7
 
 
 def test_front_door_is_listed_before_any_framework_is_loaded() -> None:

@@ -26,15 +26,13 @@ __all__ = ["DeviceChecker"]
 
 
 @contextmanager
-def _own_workspace() -> Iterator[None]:
-    """A block in a workspace of its own, which is empty afterwards."""
-    outer = workspace.CurrentWorkspace()
-    workspace.SwitchWorkspace("_device_check_", True)
-    try:
-        yield
-    finally:
-        workspace.ResetWorkspace()
-        workspace.SwitchWorkspace(outer)
+def own_workspace(name: str) -> Iterator[None]:
+    """A block in the workspace of that name, which is empty afterwards."""
+    with workspace.WorkspaceGuard(name):
+        try:
+            yield
+        finally:
+            workspace.ResetWorkspace()
 
 
 class DeviceChecker:
@@ -65,7 +63,7 @@ class DeviceChecker:
         operator.CopyFrom(op)
         names = [op.output[position] for position in outputs_to_check]
         results = []
-        with _own_workspace():
+        with own_workspace("_device_check_"):
             for option in self._device_options:
                 operator.device_option.CopyFrom(option)
                 devices = input_device_options or InferOpBlobDevicesAsDict(operator)[0]
@@ -92,7 +90,7 @@ class DeviceChecker:
             blobs_to_check = [name for op in net.op for name in op.output]
         names = [name for name in blobs_to_check if name not in (ignore or ())]
         results = []
-        with _own_workspace():
+        with own_workspace("_device_check_"):
             for option in self._device_options:
                 for name, value in (inputs or {}).items():
                     workspace.FeedBlob(name, value, option)

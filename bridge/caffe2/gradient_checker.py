@@ -16,8 +16,8 @@ Follows caffe2/python/gradient_checker.py, PyTorch 1.8.1.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet
 from bridge.caffe2 import core, net_drawer, workspace
 from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.device_checker import own_workspace
 
 __all__ = ["GradientChecker", "NetGradientChecker", "getGradientForOp"]
 
@@ -299,19 +300,10 @@ class GradientChecker:
             print(np.vstack([places, gradient.flat[places], estimate.flat[places]]).T)
         return not np.any(wrong), gradient, estimate
 
-    @contextmanager
-    def _workspace(self) -> Iterator[None]:
-        """A block in the workspace of the checker."""
-        outer = workspace.CurrentWorkspace()
-        if self._workspace_name == outer:
-            yield
-            return
-        workspace.SwitchWorkspace(self._workspace_name, True)
-        try:
-            yield
-        finally:
-            workspace.ResetWorkspace()
-            workspace.SwitchWorkspace(outer)
+    def _workspace(self) -> AbstractContextManager[None]:
+        """Return a block in the workspace of the checker."""
+        is_current = self._workspace_name == workspace.CurrentWorkspace()
+        return nullcontext() if is_current else own_workspace(self._workspace_name)
 
 
 _TYPES = {"float64": "DOUBLE", "float32": "FLOAT", "int32": "INT32", "int64": "INT64"}

@@ -72,10 +72,6 @@ def _operators_and_name(operators_or_net: Any, name: str | None) -> tuple[Any, s
     return operators_or_net, "unnamed" if name is None else name
 
 
-def _quoted(label: str) -> str:
-    return json.dumps(label)
-
-
 def GetOpNodeProducer(append_output: bool, **kwargs: Any) -> Callable[[Any, int], Any]:
     """Return a function of an operator and its position that creates its node.
 
@@ -137,7 +133,7 @@ def GetPydotGraph(
 
     def node_of(version: str, blob: str) -> Any:
         if version not in nodes:
-            nodes[version] = blob_node_producer(_quoted(version), label=_quoted(blob))
+            nodes[version] = blob_node_producer(json.dumps(version), label=json.dumps(blob))
         graph.add_node(nodes[version])
         return nodes[version]
 
@@ -215,12 +211,12 @@ def _draw_steps(steps: Any, graph: Any, linked: bool = True) -> list[Any]:
     """Add execution steps and their nets to a graph; return the nodes of the steps."""
     pydot = _pydot()
     nodes = _chain(
-        graph, (pydot.Node(_quoted(_step_label(step)), **OP_STYLE) for step in steps), linked
+        graph, (pydot.Node(json.dumps(_step_label(step)), **OP_STYLE) for step in steps), linked
     )
     for step, node in zip(steps, nodes, strict=False):
         parallel = step.concurrent_substeps
         if step.network:
-            inner = _chain(graph, (pydot.Node(_quoted(name)) for name in step.network))
+            inner = _chain(graph, (pydot.Node(json.dumps(name)) for name in step.network))
         elif step.substep:
             shown = step.substep[:_MOST_CONCURRENT_STEPS] if parallel else step.substep
             inner = _draw_steps(shown, graph, linked=not parallel)

@@ -20,7 +20,7 @@ from bridge.caffe2.base.messages import as_message, caffe2_pb2, check_text, kind
 from bridge.caffe2.base.names import new_name
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.core.cloning import blob_names, net_names_used
-from bridge.caffe2.core.name_prefix import current_prefix
+from bridge.caffe2.core.name_prefix import prefixes
 from bridge.caffe2.core.net_observing import NetObserving
 from bridge.caffe2.core.net_rewriting import NetRewriting
 from bridge.caffe2.definitions.argument_values import MakeArgument
@@ -104,7 +104,7 @@ class Net(NetObserving, NetRewriting):
     @staticmethod
     def current_prefix() -> str:
         """Return the prefix of the names of nets: the current NetBuilder's, or an empty str."""
-        return current_prefix()
+        return prefixes.open[-1]
 
     @staticmethod
     def _get_next_net_name(basename: str) -> str:

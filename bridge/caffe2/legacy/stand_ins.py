@@ -57,18 +57,6 @@ def _bytes(one: Any) -> bytes:
     return one if isinstance(one, bytes) else str(one).encode("latin-1")
 
 
-def _items(mapping: Any) -> Any:
-    return mapping.items()
-
-
-def _keys(mapping: Any) -> Any:
-    return mapping.keys()
-
-
-def _values(mapping: Any) -> Any:
-    return mapping.values()
-
-
 _COMMON: dict[str, Any] = {
     "PY2": False,
     "PY3": True,
@@ -82,9 +70,9 @@ _COMMON: dict[str, Any] = {
     "reraise": _reraise,
     "string_types": (str,),
     "text_type": str,
-    "viewitems": _items,
-    "viewkeys": _keys,
-    "viewvalues": _values,
+    "viewitems": lambda mapping: mapping.items(),
+    "viewkeys": lambda mapping: mapping.keys(),
+    "viewvalues": lambda mapping: mapping.values(),
     "with_metaclass": _with_metaclass,
 }
 _PYTHON_2_TYPES: dict[str, Any] = {"basestring": (str, bytes), "long": int, "unicode": str}

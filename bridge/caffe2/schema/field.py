@@ -2,7 +2,7 @@
 """Field and Scalar: the parts of a record, which describes data in columns.
 
 A record is a tree. Its leaves, the Scalars, have a type and stand for one tensor each; `Struct` and
-`List`, in `record_containers`, hold further fields. A Scalar may hold a value: an array, or the
+`List`, in `containers`, hold further fields. A Scalar may hold a value: an array, or the
 BlobReference of a blob. Follows caffe2/python/schema.py, PyTorch 1.8.1.
 """
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
-from bridge.caffe2.core.name_prefix import pop_prefix, push_prefix
+from bridge.caffe2.core.name_prefix import prefixes
 from bridge.caffe2.core.net import Net
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.modeling.context import Managed
@@ -139,12 +139,12 @@ class NetBuilder(Managed):
         return self._children
 
     def __enter__(self) -> Any:
-        push_prefix(self.name)
+        prefixes.open.append(self.name)
         return super().__enter__()
 
     def __exit__(self, etype: Any = None, *error: object) -> None:
         super().__exit__(etype, *error)
-        pop_prefix()
+        prefixes.open.pop()
         if etype is None:
             self._end()
         if etype is None and self._use_control_ops and self._children:
