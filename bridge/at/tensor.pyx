@@ -55,6 +55,7 @@ from bridge.wrapper cimport Wrapper, inherit_metadata
 
 from bridge.at import python_values
 from bridge.at.torch_call import TorchRunner
+from bridge.c10.array_ref import Shape
 from bridge.c10.device import DeviceType, as_device
 from bridge.c10.errors import (
     EnforceBufferError,
@@ -101,9 +102,9 @@ cdef class Tensor(Wrapper):
     >>> from bridge import at, caffe2
     >>> x = at.arange(6).reshape(2, 3)
     >>> x.sizes(), x.size(), x.size(-1), x.shape
-    (ArrayRef([2, 3]), ArrayRef([2, 3]), 3, (2, 3))
+    (ArrayRef([2, 3]), (2, 3), 3, (2, 3))
     >>> x.strides(), x.stride(), x.stride(0), x[1, 1:].storage_offset()
-    (ArrayRef([3, 1]), ArrayRef([3, 1]), 3, 4)
+    (ArrayRef([3, 1]), (3, 1), 3, 4)
     >>> x.dim(), x.ndim, x.numel(), x.itemsize(), x.nbytes()
     (2, 2, 6, 8, 48)
     >>> x.dtype(), x.device(), x.readonly, x.is_contiguous(), x.t().is_contiguous()
@@ -187,29 +188,31 @@ cdef class Tensor(Wrapper):
 
     # Metadata.
 
-    # pyi: overload (dim: None = None) -> ArrayRef
+    # pyi: overload (dim: None = None) -> Shape
     # pyi: overload (dim: int) -> int
     def size(self, dim=None):
-        """Return the size of dimension `dim`; without `dim`, all sizes as an ArrayRef.
+        """Return the size of dimension `dim`; without `dim`, all sizes, as ``x.shape``.
+
+        They are a tuple, which torch's functions take: ``torch.zeros(x.size())``.
 
         Raises EnforceNotMet, also an IndexError: the dimension does not exist.
         """
         self.impl.require_defined("Tensor.size")
         if dim is None:
-            return self.impl.sizes_view()
+            return Shape(self.impl.sizes_view())
         with cython.critical_section(self.impl):
             return self.impl.c_sizes[_dim(dim, self.impl, "Tensor.size")]
 
-    # pyi: overload (dim: None = None) -> ArrayRef
+    # pyi: overload (dim: None = None) -> tuple[int, ...]
     # pyi: overload (dim: int) -> int
     def stride(self, dim=None):
-        """Return the stride of dimension `dim`, in elements; without `dim`, all as an ArrayRef.
+        """Return the stride of dimension `dim`, in elements; without `dim`, all as a tuple.
 
         Raises EnforceNotMet, also an IndexError: the dimension does not exist.
         """
         self.impl.require_defined("Tensor.stride")
         if dim is None:
-            return self.impl.strides_view()
+            return tuple(self.impl.strides_view())
         with cython.critical_section(self.impl):
             return self.impl.c_strides()[_dim(dim, self.impl, "Tensor.stride")]
 

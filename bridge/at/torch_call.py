@@ -9,7 +9,8 @@ negative strides is exported as a copy and written back after a function that wr
 
 A tensor in the result stays a torch.Tensor if the caller passed it (as ``out=`` or to be written in
 place), if it requires grad, since an at.Tensor does not record gradients, or if it is one of a
-transform, such as torch.vmap, which has no memory.
+transform, such as torch.vmap, which has no memory. So what requires grad, or has a tangent, is not
+written into one (BufferError, outside of torch.no_grad).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from bridge.c10.type_meta import TypeMeta
 from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.torch_api import has_tangent, is_torch_tensor
 from bridge.exchange.torch_export import resized_operand, torch_operand
+from bridge.exchange.torch_import import refuse_gradient
 from bridge.wrapper import Wrapper
 
 
@@ -219,6 +221,9 @@ class TorchRunner:
 
         call = _Call(self._wrap)
         given, named = converted(call)
+        if writes and call.written and not resizes and _has_gradients(call.written[0][1]):
+            for one in call.theirs:
+                refuse_gradient(one)
         if (writes or "out" in named or named.get("inplace")) and (
             len(call.pairs) + len(call.theirs) > 1
         ):
@@ -274,6 +279,11 @@ class TorchRunner:
         if isinstance(x, (Wrapper, int, float, complex)) or hasattr(type(x), "__torch_function__"):
             return x  # Classes with the protocol are dispatched by torch's own functions.
         return self._wrap(import_tensor(x))
+
+
+def _has_gradients(tensor: Any) -> bool:
+    """Return whether torch differentiates by tensors of this type."""
+    return tensor.is_floating_point() or tensor.is_complex()
 
 
 def _conjugate_now(tensor: Any) -> None:

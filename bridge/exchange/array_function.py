@@ -9,6 +9,8 @@ from bridge.annotation import Any
 from bridge.c10.errors import EnforceValueError
 from bridge.c10.handle import Handle
 from bridge.exchange.numpy import export_array
+from bridge.exchange.torch_api import has_tangent, is_torch_tensor
+from bridge.exchange.torch_import import refuse_gradient
 
 # The ufunc that NumPy calls for a binary operator -> the method of its right operand.
 REFLECTED = {
@@ -39,7 +41,10 @@ def call_numpy(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     """Return what `function` of NumPy gives for arrays of the same memory in place of tensors.
 
     Tensors whose memory NumPy cannot hold, such as those on a device, are left to NumPy.
+
+    Raises BufferError: a torch.Tensor beside them has a tangent of forward-mode autograd.
     """
+    _refuse_tangents((*args, *kwargs.values()))
     found: list[Handle] = []
     try:
         plain_args = _with_arrays(args, found)
@@ -59,8 +64,9 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
     A tensor in ``out=`` is written and returned; so is the first argument of ``ufunc.at``.
 
     Raises EnforceNotMet, also a ValueError: such a tensor is read-only. BufferError: memory that
-    NumPy cannot hold.
+    NumPy cannot hold, or as `call_numpy`.
     """
+    _refuse_tangents(inputs)
     given = kwargs.get("out", ())
     outputs = given if isinstance(given, tuple) else (given,)
     for written in (*outputs, *(inputs[:1] if method == "at" else ())):
@@ -94,6 +100,15 @@ def _with_arrays(x: Any, found: list[Handle]) -> Any:
     if type(x) is tuple:
         return tuple(_with_arrays(item, found) for item in x)
     return x
+
+
+def _refuse_tangents(x: Any) -> None:
+    """Raise BufferError for a dual tensor of torch in `x`: its array would lack the tangent."""
+    if type(x) is list or type(x) is tuple:
+        for item in x:
+            _refuse_tangents(item)
+    elif is_torch_tensor(x) and has_tangent(x):
+        refuse_gradient(x)
 
 
 def _exported(x: Handle) -> Any:

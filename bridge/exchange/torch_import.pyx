@@ -154,6 +154,15 @@ cdef TensorImpl _adopted(DLTensor* now, object tensor, object copy):
     return impl
 
 
+cpdef int refuse_gradient(object tensor: torch.Tensor) except -1:
+    """Raise BufferError if a torch.Tensor requires grad, in grad mode, or has a tangent."""
+    if tensor.requires_grad and torch.is_grad_enabled():
+        _refuse_grad()
+    if has_tangent(tensor):
+        _refuse_tangent()
+    return 0
+
+
 cdef int _refuse_grad() except -1:
     raise BufferError(
         "The tensor requires grad, and autograd would not see what the bridge does to it. "

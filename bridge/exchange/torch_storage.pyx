@@ -101,8 +101,8 @@ cdef int _require_in_place(Storage storage, object owner) except -1:
             "The torch tensor that this memory came from has no memory any more.", "Storage")
     if <char*>now.data != begin_of(storage):
         raise EnforceBufferError(
-            "The torch tensor that this memory came from was resized or given other memory "
-            "after it was imported; the memory is gone. Import it again.", "Storage",
+            "The torch tensor that this memory came from was resized, or given other memory or "
+            "another offset of its storage, after it was imported. Import it again.", "Storage",
             condition="tensor.data_ptr() as at import")
     if flags_of(storage) & RETAINED:
         return 0            # `owner` is of bytes

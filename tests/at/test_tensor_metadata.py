@@ -247,3 +247,12 @@ def test_an_attribute_that_torch_refuses_is_not_there() -> None:
     assert not hasattr(at.ones(2), "imag")
     with pytest.raises(RuntimeError, match="imag"):
         _ = at.ones(2).imag
+
+
+def test_size_and_stride_are_tuples_that_functions_of_torch_take() -> None:
+    x = at.ones(2, 3).t()
+    assert torch.zeros(x.size()).shape == (3, 2)
+    assert torch.ones(6).view(x.size()).shape == torch.ones(6).reshape(x.size()).shape == (3, 2)
+    assert torch.empty_strided(x.size(), x.stride()).stride() == x.stride() == (1, 3)
+    assert x.size() == x.sizes()
+    assert x.size().numel() == 6

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`at.<function>`, `out=`, and torch's own functions given our tensors."""
 
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -30,6 +31,39 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "std": lambda lib, x: lib.std(x, dim=1, correction=0),
     "linspace": lambda lib, x: lib.linspace(0, 1, 5),
 }
+
+
+WRITES: dict[str, Callable[[Any, Any], Any]] = {
+    "add_": lambda x, d: x.add_(d),
+    "+=": lambda x, d: operator.iadd(x, d),
+    "view": lambda x, d: x[1:].mul_(d[1:]),
+    "addcmul_": lambda x, d: x.addcmul_(x, d),
+    "in a list": lambda x, d: x.index_put_([torch.tensor([0, 1, 2])], d),
+    "copy_": lambda x, d: x.copy_(d),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("make", [at.ones, lambda n: bridge.from_dlpack(torch.ones(n))])
+def test_what_requires_grad_is_written_into_a_tensor_only_without_its_gradient(
+    make: Callable[[int], at.Tensor], write: Callable[[Any, Any], Any]
+) -> None:
+    x = make(3)
+    weight = torch.full((3,), 2.0, requires_grad=True)
+    with pytest.raises(BufferError, match=r"requires grad.*detach\(\)"):
+        write(x, weight)
+    assert x.tolist() == [1, 1, 1]
+    assert not x.to_torch().requires_grad
+    write(x, weight.detach())
+    assert x.tolist() != [1, 1, 1]
+
+
+def test_without_grad_mode_a_weight_is_written_into_a_tensor() -> None:
+    x, weight = at.ones(3), torch.ones(3, requires_grad=True)
+    with torch.no_grad():
+        assert x.lerp_(weight * 3, 0.5).tolist() == [2, 2, 2]
+    assert at.zeros(3, "bool").logical_or_(weight).tolist() == [True] * 3
+    assert x.add(weight).requires_grad
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import default_collate
 
 import bridge
-from bridge import at, c10
+from bridge import at, c10, caffe2
 from bridge.caffe2 import core, workspace
 
 WIDTHS = [
@@ -179,6 +179,17 @@ def test_a_blob_keeps_its_sizes(change, recorded) -> None:
     assert fetched.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
+def test_the_error_after_set_names_another_offset_of_the_same_storage() -> None:
+    whole = torch.arange(10.0)
+    t = whole[:3]
+    x = bridge.from_dlpack(t)
+    t.set_(whole.untyped_storage(), 4, (3,), (1,))
+    with pytest.raises(c10.EnforceNotMet, match="another offset of its storage"):
+        x.tolist()
+    with pytest.raises(BufferError, match="another offset of its storage"):
+        x.to_torch()
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is")
 def test_a_dual_tensor_is_refused_as_one_that_requires_grad() -> None:
     import torch.autograd.forward_ad as forward
@@ -193,6 +204,10 @@ def test_a_dual_tensor_is_refused_as_one_that_requires_grad() -> None:
             lambda t: bridge.convert(t, "numpy"),
             lambda t: workspace.FeedBlob("dual", t),
             *([bridge.to_jax] if find_spec("jax") else []),
+            lambda t: at.ones(2).add_(t),
+            lambda t: np.add(at.ones(2), t),
+            lambda t: np.add(t, caffe2.Tensor(at.ones(2))),
+            lambda t: np.concatenate([at.ones(2), t]),
         ):
             with pytest.raises((BufferError, c10.EnforceNotMet), match="tangent"):
                 door(dual)
