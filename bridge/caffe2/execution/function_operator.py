@@ -54,10 +54,10 @@ def operator(
 
     - inplace: pairs (input, output) that may be one blob, or their text, such as ``"0>0,1>0!"``,
       where ``!`` says that they must be.
-    - gradient: the gradient operators as a pattern, such as ``"ReluGradient o0 g0 > 0"`` (see
-      `bridge.caffe2.gradients.patterns`), ``"none"`` for inputs without gradients, or a function as
-      `GradientRegistry.RegisterGradient` takes. Without it, the gradient that is registered there,
-      else torch's autograd, which computes the function once more.
+    - gradient: the gradient operators as a pattern, such as ``"$Gradient o0 g0 > 0"``, where ``$``
+      is `name` (see `bridge.caffe2.gradients.patterns`), ``"none"`` for inputs without gradients,
+      or a function as `GradientRegistry.RegisterGradient` takes. Without it, the gradient that is
+      registered there, else torch's autograd, which computes the function once more.
     - types: the element types of the inputs, float32 by default: a tuple for all of them (of
       several, all inputs have the same), None for any type, or a dict by the inputs' names; those
       that it leaves out are float32. Its values may name another input that has the same type; an

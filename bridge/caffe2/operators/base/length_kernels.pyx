@@ -248,14 +248,8 @@ def longest(lengths: Tensor, int64_t segments) -> int:
 
 
 def packed(
-    y: Tensor,
-    data: Tensor,
-    lengths: Tensor,
-    int64_t segments,
-    int64_t n,
-    int64_t longest,
-    int64_t width,
-    float padding,
+    y: Tensor, data: Tensor, lengths: Tensor, int64_t segments, int64_t n, int64_t longest,
+    int64_t width, float padding
 ) -> Tensor:
     """Set `y`, (segments, longest, width), to the first rows of the segments of `n` rows."""
     cdef float *target = floats_of(y, segments * longest * width)
@@ -276,13 +270,8 @@ def packed(
 
 
 def unpacked(
-    y: Tensor,
-    data: Tensor,
-    lengths: Tensor,
-    int64_t segments,
-    int64_t n,
-    int64_t longest,
-    int64_t width,
+    y: Tensor, data: Tensor, lengths: Tensor, int64_t segments, int64_t n, int64_t longest,
+    int64_t width
 ) -> Tensor:
     """Set `y`, (n, width), to the rows of `data`, (segments, longest, width), within the lengths.
 

@@ -199,7 +199,7 @@ cdef Py_ssize_t limited(
 def best_of_classes(
     float[:, :] scores, const float[:, :] boxes, Py_ssize_t first_score, Py_ssize_t first_box,
     float smallest, float threshold, Py_ssize_t limit, bint plus_one, int64_t[:, ::1] found,
-    int64_t[::1] counts, object softly: tuple[bool, float, float] | None = None,
+    int64_t[::1] counts, object softly: tuple[bool, float, float] | None = None
 ) -> int:
     """Keep the best boxes of each class but the background, of one image.
 
@@ -261,7 +261,7 @@ def best_of_classes(
 def gather(
     const float[:, :] scores, const float[:, :] boxes, Py_ssize_t first_score, Py_ssize_t first_box,
     const int64_t[:, ::1] found, const int64_t[::1] counts, Py_ssize_t first_class,
-    float[::1] out_scores, float[:, ::1] out_boxes, float[::1] out_classes, int[::1] out_rows,
+    float[::1] out_scores, float[:, ::1] out_boxes, float[::1] out_classes, int[::1] out_rows
 ) -> None:
     """Write the boxes that `best_of_classes` kept: scores, boxes, classes and rows.
 

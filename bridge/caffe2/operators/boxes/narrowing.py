@@ -26,10 +26,7 @@ def _chosen(x: Tensor, labels: Tensor) -> Tensor:
 
 
 @operator(
-    "SampleAs",
-    types={"labels": INT32},
-    gradient="SampleAsGradient i0 i1 g0 > 0",
-    effects=("values",),
+    "SampleAs", types={"labels": INT32}, gradient="$Gradient i0 i1 g0 > 0", effects=("values",)
 )
 def sample_as(x: Tensor, labels: Tensor) -> Tensor:
     """(X: (N, ...), labels: (N)) -> the rows of X with a positive label.
@@ -60,7 +57,7 @@ def _window(a: Tensor, b: Tensor) -> tuple[int, int]:
     return height, width
 
 
-@operator("SpatialNarrowAs", types=_TYPES, gradient="SpatialNarrowAsGradient i0 i1 g0 > 0")
+@operator("SpatialNarrowAs", types=_TYPES, gradient="$Gradient i0 i1 g0 > 0")
 def spatial_narrow_as(a: Tensor, b: Tensor) -> Tensor:
     """(A: (N, C, H, W), B: (N, C, h, w) or (N, h, w)) -> the upper left (N, C, h, w) of A."""
     height, width = _window(a, b)

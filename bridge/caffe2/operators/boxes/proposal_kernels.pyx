@@ -40,7 +40,7 @@ cdef inline void transform(
 def transform_boxes(
     const float[:, :] boxes, const float[:, :] deltas, const float[::1] weights, float scale,
     Py_ssize_t height, Py_ssize_t width, float largest_growth, bint apply_scale, bint plus_one,
-    float[:, :] out,
+    float[:, :] out
 ) -> None:
     """Write the boxes of one image, moved by the deltas of each class.
 
@@ -77,7 +77,7 @@ def propose(
     const float[:, :, ::1] scores, const float[:, :, ::1] deltas, const float[::1] image,
     const float[:, ::1] anchors, float stride, Py_ssize_t before, Py_ssize_t after,
     double smallest, float threshold, float largest_growth, bint plus_one, float number,
-    float[:, ::1] out_boxes, float[::1] out_scores,
+    float[:, ::1] out_boxes, float[::1] out_scores
 ) -> int:
     """Write the proposed boxes of one image and their scores.
 

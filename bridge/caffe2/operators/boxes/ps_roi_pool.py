@@ -68,7 +68,7 @@ class PositionSensitive:
                         yield (r, up, across), image, slice(top, low_end), slice(left, right)
 
 
-@operator("PSRoIPool", gradient="PSRoIPoolGradient i0 i1 o1 g0 > 0", effects=("values",))
+@operator("PSRoIPool", gradient="$Gradient i0 i1 o1 g0 > 0", effects=("values",))
 def ps_roi_pool(x: Tensor, rois: Tensor, *, rules: PositionSensitive) -> tuple[Tensor, Tensor]:
     """(X: (N, output_dim * group_size**2, H, W), R: (n, 5)) -> Y, channels of X.
 

@@ -177,7 +177,7 @@ def are_of(rois: Tensor, images: int) -> bool:
     return run_kernel(roi_align_kernels.are_of, rois, *rois.shape, images)
 
 
-@operator("RoIAlign", gradient="RoIAlignGradient i0 i1 g0 > 0")
+@operator("RoIAlign", gradient="$Gradient i0 i1 g0 > 0")
 def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> Tensor:
     """Sample regions: (X: (N, C, H, W), R: (n, 4) or (n, 5)) -> (n, C, pooled_h, pooled_w).
 
@@ -226,7 +226,7 @@ def roi_align_gradient(
     return made.view(n, height, width, channels).movedim(-1, 1)
 
 
-@operator("RoIAlignRotated", gradient="RoIAlignRotatedGradient i0 i1 g0 > 0", effects=("values",))
+@operator("RoIAlignRotated", gradient="$Gradient i0 i1 g0 > 0", effects=("values",))
 def roi_align_rotated(x: Tensor, rois: Tensor, *, rules: RoIRules) -> Tensor:
     """RoIAlign of regions (center x, center y, width, height, angle in degrees).
 

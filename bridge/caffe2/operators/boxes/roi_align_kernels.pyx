@@ -162,8 +162,7 @@ def are_of(regions: Tensor, Py_ssize_t count, Py_ssize_t columns, Py_ssize_t ima
 def roi_align(
     x: Tensor, regions: Tensor, y: Tensor, Py_ssize_t images, Py_ssize_t count, Py_ssize_t columns,
     Py_ssize_t channels, Py_ssize_t height, Py_ssize_t width, Py_ssize_t pooled_h,
-    Py_ssize_t pooled_w, float scale, Py_ssize_t ratio, bint aligned,
-    bint back=False,
+    Py_ssize_t pooled_w, float scale, Py_ssize_t ratio, bint aligned, bint back=False
 ) -> Tensor:
     """Set `y`, (count, channels, pooled_h, pooled_w), to the bins of regions, and return it.
 
@@ -249,18 +248,9 @@ cdef Py_ssize_t within(float place, Py_ssize_t first, Py_ssize_t size) noexcept 
 
 
 def roi_pool(
-    x: Tensor,
-    regions: Tensor,
-    y: Tensor,
-    places: Tensor,
-    Py_ssize_t images,
-    Py_ssize_t count,
-    Py_ssize_t channels,
-    Py_ssize_t height,
-    Py_ssize_t width,
-    Py_ssize_t pooled_h,
-    Py_ssize_t pooled_w,
-    float scale,
+    x: Tensor, regions: Tensor, y: Tensor, places: Tensor, Py_ssize_t images, Py_ssize_t count,
+    Py_ssize_t channels, Py_ssize_t height, Py_ssize_t width, Py_ssize_t pooled_h,
+    Py_ssize_t pooled_w, float scale
 ) -> Tensor:
     """Set `y`, (count, channels, pooled_h, pooled_w), to the maxima of the bins, and return it.
 

@@ -14,7 +14,7 @@ from bridge.caffe2.operators.boxes.roi_align import are_of
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of
 
 
-@operator("RoIPool", outputs="1-2", gradient="RoIPoolGradient i0 i1 o1 g0 > 0", effects=("values",))
+@operator("RoIPool", outputs="1-2", gradient="$Gradient i0 i1 o1 g0 > 0", effects=("values",))
 def roi_pool(
     x: Tensor, rois: Tensor, *, rules: RoIRules, is_test: int = 0, outputs: OutputCount = 2
 ) -> tuple[Tensor, Tensor]:
@@ -27,7 +27,7 @@ def roi_pool(
     return _pooled(x, rois, rules)
 
 
-@operator("RoIPoolF", gradient="RoIPoolFGradient i0 i1 o1 g0 > 0", effects=("values",))
+@operator("RoIPoolF", gradient="$Gradient i0 i1 o1 g0 > 0", effects=("values",))
 def roi_pool_f(x: Tensor, rois: Tensor, *, rules: RoIRules) -> tuple[Tensor, Tensor]:
     """RoIPool of Detectron, which always has the indices of the maxima.
 

@@ -32,7 +32,7 @@ GELU_CUBIC = 0.044715
 MOST_BY_KERNEL = 1 << 15
 
 
-@operator("Relu", inplace="0>0", gradient="ReluGradient o0 g0 > 0")
+@operator("Relu", inplace="0>0", gradient="$Gradient o0 g0 > 0")
 def relu(x: Tensor, *, out: Out = None) -> Tensor:
     """y = max(x, 0)."""
     if takes_few(out, x):
@@ -40,7 +40,7 @@ def relu(x: Tensor, *, out: Out = None) -> Tensor:
     return torch.relu(x) if out is None else torch.clamp_min(x, 0, out=out)
 
 
-@operator("LeakyRelu", inplace="0>0", gradient="LeakyReluGradient o0 g0 > 0")
+@operator("LeakyRelu", inplace="0>0", gradient="$Gradient o0 g0 > 0")
 def leaky_relu(x: Tensor, *, alpha: float = 0.01, out: Out = None) -> Tensor:
     """y = x where x >= 0, else alpha * x."""
     if x.requires_grad:  # the gradient of 0 is the one of positive elements
@@ -48,13 +48,13 @@ def leaky_relu(x: Tensor, *, alpha: float = 0.01, out: Out = None) -> Tensor:
     return torch._C._nn.leaky_relu(x, alpha, out=out)
 
 
-@operator("ThresholdedRelu", inplace="0>0", gradient="ThresholdedReluGradient o0 g0 > 0")
+@operator("ThresholdedRelu", inplace="0>0", gradient="$Gradient o0 g0 > 0")
 def thresholded_relu(x: Tensor, *, alpha: float = 1.0, out: Out = None) -> Tensor:
     """y = x where x > alpha, else 0."""
     return torch.where(x > alpha, x, x.new_zeros(()), out=out)
 
 
-@operator("Elu", inplace="0>0", gradient="EluGradient o0 g0 > 0")
+@operator("Elu", inplace="0>0", gradient="$Gradient o0 g0 > 0")
 def elu(x: Tensor, *, alpha: float = 1.0, out: Out = None) -> Tensor:
     """y = x where x >= 0, else alpha * (exp(x) - 1)."""
     if x.requires_grad:  # the gradient of 0 is the one of positive elements
@@ -62,7 +62,7 @@ def elu(x: Tensor, *, alpha: float = 1.0, out: Out = None) -> Tensor:
     return torch._C._nn.elu(x, alpha, out=out)  # type: ignore[call-arg]
 
 
-@operator("Selu", inplace="0>0", gradient="SeluGradient o0 g0 > 0")
+@operator("Selu", inplace="0>0", gradient="$Gradient o0 g0 > 0")
 def selu(
     x: Tensor, *, alpha: float = SELU_ALPHA, scale: float = SELU_SCALE, out: Out = None
 ) -> Tensor:
@@ -72,13 +72,13 @@ def selu(
     return torch.mul(torch.where(x > 0, x, below), scale, out=out)
 
 
-@operator("Sigmoid", inplace="0>0", gradient="SigmoidGradient o0 g0 > 0")
+@operator("Sigmoid", inplace="0>0", gradient="$Gradient o0 g0 > 0")
 def sigmoid(x: Tensor, *, out: Out = None) -> Tensor:
     """y = 1 / (1 + exp(-x))."""
     return torch.sigmoid(x, out=out)
 
 
-@operator("Tanh", inplace="0>0", gradient="TanhGradient o0 g0 > 0")
+@operator("Tanh", inplace="0>0", gradient="$Gradient o0 g0 > 0")
 def tanh(x: Tensor, *, out: Out = None) -> Tensor:
     """y = tanh(x)."""
     # In the first run, too, which has no buffer: the last bits are not those of torch's vectors.
@@ -88,31 +88,31 @@ def tanh(x: Tensor, *, out: Out = None) -> Tensor:
     return torch.tanh(x, out=out)
 
 
-@operator("Softplus", inplace="0>0", gradient="SoftplusGradient o0 g0 > 0")
+@operator("Softplus", inplace="0>0", gradient="$Gradient o0 g0 > 0")
 def softplus(x: Tensor, *, out: Out = None) -> Tensor:
     """y = log(exp(x) + 1): 0 for x below about -17, infinite above 88, as in Caffe2."""
     return torch.log(torch.exp(x) + 1, out=out)
 
 
-@operator("Softsign", inplace="0>0", gradient="SoftsignGradient i0! g0 > 0")
+@operator("Softsign", inplace="0>0", gradient="$Gradient i0! g0 > 0")
 def softsign(x: Tensor, *, out: Out = None) -> Tensor:
     """y = x / (1 + |x|)."""
     return torch.div(x, torch.abs(x) + 1, out=out)
 
 
-@operator("Swish", gradient="SwishGradient i0 o0 g0 > 0")
+@operator("Swish", gradient="$Gradient i0 o0 g0 > 0")
 def swish(x: Tensor, *, out: Out = None) -> Tensor:
     """y = x / (1 + exp(-x))."""
     return torch.mul(x, torch.sigmoid(x), out=out)
 
 
-@operator("Mish", types=FLOATS, gradient="MishGradient i0 o0 g0 > 0")
+@operator("Mish", types=FLOATS, gradient="$Gradient i0 o0 g0 > 0")
 def mish(x: Tensor, *, out: Out = None) -> Tensor:
     """y = x * tanh(log(1 + exp(x)))."""
     return torch.mul(x, torch.tanh(torch.log1p(torch.exp(x))), out=out)
 
 
-@operator("Gelu", gradient="GeluGradient g0 i0 > 0")
+@operator("Gelu", gradient="$Gradient g0 i0 > 0")
 def gelu(x: Tensor, *, fast_gelu: bool = False, out: Out = None) -> Tensor:
     """y = x * cdf(x) of the normal distribution; `fast_gelu` approximates it by tanh."""
     if not fast_gelu and takes_few(x):  # torch calls oneDNN, which takes 7 microseconds
@@ -123,7 +123,7 @@ def gelu(x: Tensor, *, fast_gelu: bool = False, out: Out = None) -> Tensor:
     return torch._C._nn.gelu(x, approximate=kind, out=out)  # type: ignore[call-arg]
 
 
-@operator("Logit", inplace="0>0", gradient="LogitGradient i0! g0 > 0")
+@operator("Logit", inplace="0>0", gradient="$Gradient i0! g0 > 0")
 def logit(x: Tensor, *, eps: float = 1e-6, out: Out = None) -> Tensor:
     """y = log(x / (1 - x)), x clamped to [eps, 1 - eps]."""
     require(0 < eps < 0.5, "eps is greater than 0 and less than 0.5", eps)

@@ -107,8 +107,8 @@ def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
     operator(name, types=types, **declaration)(compute)
 
 
-_declare("Add", "add", NUMBERS, inplace="0>0,1>0", gradient="AddGradient g0 i0 i1 > 0 1")
-_declare("Sub", "sub", NUMBERS, inplace="0>0,1>0", gradient="SubGradient g0 i0 i1 > 0 1")
+_declare("Add", "add", NUMBERS, inplace="0>0,1>0", gradient="$Gradient g0 i0 i1 > 0 1")
+_declare("Sub", "sub", NUMBERS, inplace="0>0,1>0", gradient="$Gradient g0 i0 i1 > 0 1")
 
 
 def _times_gradient(maker: GradientMaker) -> None:
@@ -146,7 +146,7 @@ for _name, _function in (
     _declare(_name, _function, NUMBERS_AND_BOOL, gradient="undefined")
 
 
-@operator("Div", inplace="0>0", types=NUMBERS, gradient="DivGradient g0 i0 i1 o0 > 0 1")
+@operator("Div", inplace="0>0", types=NUMBERS, gradient="$Gradient g0 i0 i1 o0 > 0 1")
 def div(
     a: Tensor, b: Tensor, *, broadcast: Broadcast, in_place: InPlace | None = None, out: Out = None
 ) -> Tensor:

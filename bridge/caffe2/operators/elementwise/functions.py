@@ -27,13 +27,13 @@ from bridge.caffe2.operators.base.checks import (
 from bridge.caffe2.operators.base.gradients import clamped
 
 
-@operator("Cube", types=NUMBERS, gradient="CubeGradient g0 i0 > 0")
+@operator("Cube", types=NUMBERS, gradient="$Gradient g0 i0 > 0")
 def cube(x: Tensor, *, out: Out = None) -> Tensor:
     """The third power of each element."""
     return torch.mul(x * x, x, out=out)
 
 
-@operator("Cbrt", inplace="0>0", gradient="CbrtGradient g0 o0 > 0")
+@operator("Cbrt", inplace="0>0", gradient="$Gradient g0 o0 > 0")
 def cbrt(x: Tensor, *, out: Out = None) -> Tensor:
     """The real cube root of each element."""
     root = torch.pow(torch.abs(x).double(), 1 / 3).float()
@@ -70,20 +70,20 @@ def scale_(x: Tensor, *, scale: float = 1.0, out: Out = None) -> Tensor:
     return torch.mul(x, scale, out=out)
 
 
-@operator("HardSigmoid", inplace="0>0", gradient="HardSigmoidGradient o0 g0 > 0")
+@operator("HardSigmoid", inplace="0>0", gradient="$Gradient o0 g0 > 0")
 def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5, out: Out = None) -> Tensor:
     """y = alpha * x + beta, clamped to [0, 1]."""
     return clamped(x * alpha + beta, 0, 1, out)
 
 
-@operator("ReluN", inplace="0>0", gradient="ReluNGradient o0 g0 > 0")
+@operator("ReluN", inplace="0>0", gradient="$Gradient o0 g0 > 0")
 def relu_n(x: Tensor, *, n: float = 6.0, out: Out = None) -> Tensor:
     """y = min(max(x, 0), n)."""
     require(n > 0, "n is positive", n)
     return clamped(x, 0, n, out)
 
 
-@operator("Clip", inplace="0>0", gradient="ClipGradient o0 g0 > 0")
+@operator("Clip", inplace="0>0", gradient="$Gradient o0 g0 > 0")
 def clip(x: Tensor, *, min: float = -LARGEST, max: float = LARGEST, out: Out = None) -> Tensor:
     """Each element clamped to [min, max]; the gradient is 0 at the limits."""
     return clamped(x, min, max, out)

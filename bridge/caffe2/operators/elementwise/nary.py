@@ -60,14 +60,14 @@ def sum_(*xs: Tensor, out: Out = None) -> Tensor:
     return _total(xs, out)
 
 
-@operator("Mean", inplace="0>0", types=FLOATS, inputs="1-*", gradient="MeanGradient g0 > *")
+@operator("Mean", inplace="0>0", types=FLOATS, inputs="1-*", gradient="$Gradient g0 > *")
 def mean(*xs: Tensor, out: Out = None) -> Tensor:
     """The mean of the inputs."""
     return torch.mul(_total(xs, out), 1 / len(xs), out=out)
 
 
-@operator("Max", inplace="0>0", inputs="1-*", gradient="MaxGradient o0 g0 i*! > *")
-@operator("Min", inplace="0>0", inputs="1-*", gradient="MinGradient o0 g0 i*! > *")
+@operator("Max", inplace="0>0", inputs="1-*", gradient="$Gradient o0 g0 i*! > *")
+@operator("Min", inplace="0>0", inputs="1-*", gradient="$Gradient o0 g0 i*! > *")
 def extreme(*xs: Tensor, kind: OperatorType, out: Out = None) -> Tensor:
     """The elementwise maximum or minimum of the inputs; with NaN the earlier one.
 

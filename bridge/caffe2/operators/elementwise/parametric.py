@@ -22,7 +22,7 @@ def _slopes(w: Tensor, x: Tensor, order: str) -> Tensor:
     return w.view([-1 if i == channel else 1 for i in range(x.dim())])
 
 
-@operator("PRelu", inplace="0>0", gradient="PReluGradient o0 g0 i0 i1 > 0 1")
+@operator("PRelu", inplace="0>0", gradient="$Gradient o0 g0 i0 i1 > 0 1")
 def prelu(x: Tensor, slope: Tensor, *, order: str = "NCHW", out: Out = None) -> Tensor:
     """Y = X where X > 0, else slope * X.
 

@@ -11,7 +11,7 @@ from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.gradients import with_gradient
 
 
-@operator("IntegralImage", gradient="IntegralImageGradient i0 g0 > 0")
+@operator("IntegralImage", gradient="$Gradient i0 g0 > 0")
 def integral_image(x: Tensor) -> Tensor:
     """X: (N, C, H, W) -> (N, C, H + 1, W + 1), sums over all elements above and to the left.
 

@@ -50,7 +50,7 @@ class Padding(Windows):
         return found
 
 
-@operator("PadImage", gradient="PadImageGradient g0 > 0")
+@operator("PadImage", gradient="$Gradient g0 > 0")
 def pad_image(x: Tensor, *, padding: Padding, order: str = "NCHW") -> Tensor:
     """X: (N, C, H, W) -> Y with padding; see Padding.
 

@@ -220,7 +220,7 @@ def _inside(x: Tensor, window: Window) -> Tensor:
     return parts
 
 
-@operator("LpPool", gradient="LpPoolGradient i0 o0 g0 > 0")
+@operator("LpPool", gradient="$Gradient i0 o0 g0 > 0")
 def lp_pool(x: Tensor, *, windows: PoolWindows, p: float = 2.0, order: str = "NCHW") -> Tensor:
     """The p-norm of each window, in two dimensions.
 

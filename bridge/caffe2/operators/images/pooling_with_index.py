@@ -14,7 +14,7 @@ from bridge.caffe2.operators.base.checks import INT32, LARGEST, require
 from bridge.caffe2.operators.images.pooling import PoolWindows
 
 
-@operator("MaxPoolWithIndex", gradient="MaxPoolWithIndexGradient i0 g0 o1 > 0")
+@operator("MaxPoolWithIndex", gradient="$Gradient i0 g0 o1 > 0")
 def max_pool_with_index(
     x: Tensor, *, windows: PoolWindows, order: str = "NCHW"
 ) -> tuple[Tensor, Tensor]:

@@ -92,7 +92,7 @@ def _added_back(dy: Tensor, x: Tensor, scales: list[float], order: str) -> Tenso
     return channels_last(dy, order)
 
 
-@operator("ResizeNearest", sized_by=("scales",), gradient="ResizeNearestGradient g0 i0 i1? > 0")
+@operator("ResizeNearest", sized_by=("scales",), gradient="$Gradient g0 i0 i1? > 0")
 def resize_nearest(
     x: Tensor,
     scales: Tensor | None = None,
@@ -112,7 +112,7 @@ def resize_nearest(
     return _nearest(x, _scales(scales, height_scale, width_scale), order, out)
 
 
-@operator("ResizeNearest3D", gradient="ResizeNearest3DGradient g0 i0 > 0")
+@operator("ResizeNearest3D", gradient="$Gradient g0 i0 > 0")
 def resize_nearest_3d(
     x: Tensor,
     *,
@@ -137,7 +137,7 @@ def _repeats(x: Tensor, scale: int) -> None:
     require(scale > 0, "scale is positive", scale)
 
 
-@operator("UpsampleNearest", gradient="UpsampleNearestGradient i0 g0 > 0")
+@operator("UpsampleNearest", gradient="$Gradient i0 g0 > 0")
 def upsample_nearest(x: Tensor, *, scale: int = 2) -> Tensor:
     """X: (..., H, W) -> (..., scale * H, scale * W): each element `scale` times in both directions.
 
@@ -190,9 +190,7 @@ def resize_nearest_3d_gradient(
     return _added_back(_image(dy, order, 3), _image(x, order, 3), scales, order)
 
 
-@operator(
-    "UpsampleBilinear", sized_by=("scales",), gradient="UpsampleBilinearGradient g0 i0 i1? > 0"
-)
+@operator("UpsampleBilinear", sized_by=("scales",), gradient="$Gradient g0 i0 i1? > 0")
 def upsample_bilinear(
     x: Tensor,
     scales: Tensor | None = None,

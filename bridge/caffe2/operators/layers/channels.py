@@ -13,7 +13,7 @@ from bridge.caffe2.operators.base.checks import axis_from_front, image_order, re
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 
-@operator("ChannelShuffle", gradient="ChannelShuffleGradient g0 > 0")
+@operator("ChannelShuffle", gradient="$Gradient g0 > 0")
 @operator("ChannelShuffleGradient")
 def channel_shuffle(
     x: Tensor, *, group: int = 1, order: str = "NCHW", kind: OperatorType, out: Out = None
@@ -92,7 +92,7 @@ def channel_stats(x: Tensor, *, order: str = "NCHW") -> tuple[Tensor, Tensor]:
     return channel_sums(x, order), channel_sums(x * x, order)
 
 
-@operator("BatchMoments", gradient="BatchMomentsGradient g0 g1 i0 > 0")
+@operator("BatchMoments", gradient="$Gradient g0 g1 i0 > 0")
 def batch_moments(x: Tensor, *, order: str = "NCHW") -> tuple[Tensor, Tensor]:
     """X -> the means of X and of X^2 by channel (C).
 
@@ -126,7 +126,7 @@ def channel_backprop_stats(
     return channel_sums((x - mean) * rstd * dy, "NCHW"), channel_sums(dy, "NCHW")
 
 
-@operator("ElementwiseLinear", gradient="ElementwiseLinearGradient g0 i0 i1 > 0 1 2")
+@operator("ElementwiseLinear", gradient="$Gradient g0 i0 i1 > 0 1 2")
 def elementwise_linear(
     x: Tensor, a: Tensor, b: Tensor, *, axis: int = 1, out: Out = None
 ) -> Tensor:

@@ -26,7 +26,7 @@ def _pairs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return x.view(rows, -1), y.view(rows, -1)
 
 
-@operator("SquaredL2Distance", gradient="SquaredL2DistanceGradient i0 i1 g0 > 0 1")
+@operator("SquaredL2Distance", gradient="$Gradient i0 i1 g0 > 0 1")
 def squared_l2_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     """Half the sum of (X - Y)^2."""
     x, y = _pairs(x, y)
@@ -37,7 +37,7 @@ def squared_l2_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     return torch.mul((apart * apart).sum(1), 0.5, out=out)
 
 
-@operator("L1Distance", gradient="L1DistanceGradient i0 i1 g0 > 0 1")
+@operator("L1Distance", gradient="$Gradient i0 i1 g0 > 0 1")
 def l1_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     """The sum of |X - Y|."""
     x, y = _pairs(x, y)
@@ -47,7 +47,7 @@ def l1_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     return torch.sum(torch.abs(x - y), 1, out=out)
 
 
-@operator("DotProduct", gradient="DotProductGradient i0 i1 g0 > 0 1")
+@operator("DotProduct", gradient="$Gradient i0 i1 g0 > 0 1")
 def dot_product(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     """The sum of X * Y. That of empty rows is empty."""
     if x.dim() and x.shape == y.shape and x.numel() == 0:
@@ -59,7 +59,7 @@ def dot_product(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     return torch.sum(x * y, 1, out=out)
 
 
-@operator("CosineSimilarity", gradient="CosineSimilarityGradient i0 i1 g0 > 0 1")
+@operator("CosineSimilarity", gradient="$Gradient i0 i1 g0 > 0 1")
 def cosine_similarity(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     """The sum of X * Y over the norms of X and Y, which are at least 1e-6."""
     x, y = _pairs(x, y)

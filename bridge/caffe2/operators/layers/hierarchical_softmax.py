@@ -29,7 +29,7 @@ def _paths(hierarchy: bytes, labels: Tensor) -> list[list[tuple[int, int, int]]]
 @operator(
     "HSoftmax",
     types={"labels": INT32},
-    gradient="HSoftmaxGradient i0 i1 i2 i3 o1 g0 > 0 1 2 g1",
+    gradient="$Gradient i0 i1 i2 i3 o1 g0 > 0 1 2 g1",
     effects=("values",),
 )
 def h_softmax(

@@ -43,7 +43,7 @@ def _power(base: Tensor, beta: float) -> Tensor:
     return root * torch.sqrt(root)
 
 
-@operator("LRN", outputs="1-2", gradient="LRNGradient i0 o0 g0 > 0")
+@operator("LRN", outputs="1-2", gradient="$Gradient i0 o0 g0 > 0")
 def lrn(
     x: Tensor,
     *,

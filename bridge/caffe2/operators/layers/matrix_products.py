@@ -39,8 +39,8 @@ def _matrices(
     return matrix, weights
 
 
-@operator("FC", gradient="FCGradient i0 i1 g0 > 1 2 0")
-@operator("FCTransposed", gradient="FCTransposedGradient i0 i1 g0 > 1 2 0")
+@operator("FC", gradient="$Gradient i0 i1 g0 > 1 2 0")
+@operator("FCTransposed", gradient="$Gradient i0 i1 g0 > 1 2 0")
 def fc(
     x: Tensor,
     w: Tensor,

@@ -23,10 +23,7 @@ from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 
 @operator(
-    "InstanceNorm",
-    inplace="0>0",
-    outputs="1-3",
-    gradient="InstanceNormGradient i0! i1 i2 g0 o1? o2? > 0 1 2",
+    "InstanceNorm", inplace="0>0", outputs="1-3", gradient="$Gradient i0! i1 i2 g0 o1? o2? > 0 1 2"
 )
 def instance_norm(
     x: Tensor, scale: Tensor, bias: Tensor, *, epsilon: float = 1e-5, order: str = "NCHW"
@@ -52,7 +49,7 @@ def instance_norm(
     return channels_last(y, order), mean.detach(), rstd.detach()
 
 
-@operator("GroupNorm", outputs="1|3", gradient="GroupNormGradient g0 i0 i1 i2 o1 o2 > 0 1 2")
+@operator("GroupNorm", outputs="1|3", gradient="$Gradient g0 i0 i1 i2 o1 o2 > 0 1 2")
 def group_norm(
     x: Tensor,
     scale: Tensor,
@@ -127,7 +124,7 @@ def layer_norm(
     return shaped_like(y, x), mean, torch.reciprocal(rstd)
 
 
-@operator("RMSNorm", types=FLOATS, gradient="RMSNormGradient g0 i0 i1 o1 > 0 1 2")
+@operator("RMSNorm", types=FLOATS, gradient="$Gradient g0 i0 i1 o1 > 0 1 2")
 def rms_norm(
     x: Tensor, scale: Tensor, bias: Tensor, *, axis: int = 1, eps: float = 0.0, out: Out = None
 ) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ _TINY = 2.0**-149  # the smallest float32 above 0: a row of norm 0 is one of zer
 SHORT = 16  # elements of a row; torch's kernel is slow for fewer
 
 
-@operator("Softmax", gradient="SoftmaxGradient o0 g0 > 0")
+@operator("Softmax", gradient="$Gradient o0 g0 > 0")
 def softmax(x: Tensor, *, axis: int = 1, out: Out = None) -> Tensor:
     """Y = exp(X) / the sum of exp(X) over the dimensions from `axis` on.
 
@@ -49,7 +49,7 @@ def softmax_gradient(y: Tensor, dy: Tensor, *, axis: int = 1, out: Out = None) -
     return out
 
 
-@operator("Normalize", gradient="NormalizeGradient i0 g0 > 0")
+@operator("Normalize", gradient="$Gradient i0 g0 > 0")
 def normalize(x: Tensor, *, axis: int = -1, out: Out = None) -> Tensor:
     """Y = X / the 2-norm of X along dimension `axis`, which is at least 1e-12."""
     axis = axis_from_front(axis, x.dim())

@@ -41,9 +41,7 @@ def square_root_divide(x: Tensor, scale: Tensor, *, out: Out = None) -> Tensor:
     return torch.mul(x, along_rows(factor, x), out=out)
 
 
-@operator(
-    "BatchPermutation", types={"indices": INT32}, gradient="BatchPermutationGradient i1 g0 > 0"
-)
+@operator("BatchPermutation", types={"indices": INT32}, gradient="$Gradient i1 g0 > 0")
 def batch_permutation(x: Tensor, indices: Tensor, *, out: Out = None) -> Tensor:
     """The rows of X at the indices, an int32 permutation."""
     require(indices.dim() == 1 and x.dim() > 0, "X has dimensions, the indices one", x, indices)

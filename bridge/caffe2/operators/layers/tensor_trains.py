@@ -57,7 +57,7 @@ def tt_linear_gradient(*inputs: Tensor) -> tuple[Tensor, ...]:
 @operator(
     "TTSparseLengthsSum",
     types={"indices": INT64, "lengths": INT32},
-    gradient="TTSparseLengthsSumGradient i0 i1 i2 i4 o1 o2 o3 g0 > 0 1 2",
+    gradient="$Gradient i0 i1 i2 i4 o1 o2 o3 g0 > 0 1 2",
     effects=("values",),
 )
 def tt_sparse_lengths_sum(

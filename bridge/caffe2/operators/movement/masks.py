@@ -17,7 +17,7 @@ from bridge.caffe2.operators.base.rows_and_segments import copied_rows, segment_
     types={"data": None, "mask": BOOL},
     rearranges=(0,),
     effects=("values",),
-    gradient="BooleanMaskGradient i1 g0 > 0",
+    gradient="$Gradient i1 g0 > 0",
 )
 def boolean_mask(data: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """The rows of the data where the mask is True, and their indices."""

@@ -126,7 +126,7 @@ def _in_runs(x: Tensor, axis: int) -> Tensor:
     "CopyRowsToTensor",
     inplace="0>0!",
     types={"data": (c10.float16, c10.float32, c10.float64, *INTS), "indices": INT64, "row": "data"},
-    gradient="CopyRowsToTensorGradient g0 > 0",
+    gradient="$Gradient g0 > 0",
 )
 def copy_rows_to_tensor(data: Tensor, indices: Tensor, row: Tensor, *, out: Out = None) -> Tensor:
     """Assign a row to the rows of the data at the indices, in place."""

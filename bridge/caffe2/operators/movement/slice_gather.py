@@ -182,11 +182,7 @@ def gather(
     return _gathered(data, indices, axis, wrap, match_outer)
 
 
-@operator(
-    "BatchGather",
-    types={"data": None, "indices": INTS},
-    gradient="BatchGatherGradient i0 i1 g0 > 0",
-)
+@operator("BatchGather", types={"data": None, "indices": INTS}, gradient="$Gradient i0 i1 g0 > 0")
 def batch_gather(data: Tensor, indices: Tensor, *, match_outer: bool = False) -> Tensor:
     """The slices of the data along axis 1 at the indices.
 

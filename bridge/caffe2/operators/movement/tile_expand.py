@@ -43,7 +43,7 @@ def _number(x: Tensor) -> int:
 @operator(
     "Tile",
     types={"x": None, "tiles_input": INTS, "axis_input": INTS},
-    gradient="TileGradient g0 i1? i2? > 0",
+    gradient="$Gradient g0 i1? i2? > 0",
     sized_by=("tiles_input", "axis_input"),
 )
 def tile(
@@ -78,7 +78,7 @@ def numpy_tile(x: Tensor, repeats: Tensor) -> Tensor:
 @operator(
     "Expand",
     types={"x": NUMBERS, "shape": INT64},
-    gradient="ExpandGradient g0 i0 > 0",
+    gradient="$Gradient g0 i0 > 0",
     sized_by=("shape",),
 )
 def expand(x: Tensor, shape: Tensor) -> Tensor:

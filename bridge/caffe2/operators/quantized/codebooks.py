@@ -21,9 +21,7 @@ def _codes(codes: Tensor, book: Tensor) -> Tensor:
     return row_indices(codes.to(torch.int64), book.shape[0])
 
 
-@operator(
-    "QuantDecode", types={"codes": CODES}, inputs="2-*", gradient="QuantDecodeGradient i* g* > 0"
-)
+@operator("QuantDecode", types={"codes": CODES}, inputs="2-*", gradient="$Gradient i* g* > 0")
 def quant_decode(codebook: Tensor, *codes: Tensor, outputs: OutputCount) -> list[Tensor]:
     """The values of the codebook at the codes in each further input.
 

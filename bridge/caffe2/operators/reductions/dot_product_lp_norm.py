@@ -92,7 +92,7 @@ def _scale(x: Tensor, average: bool) -> float:
     return 1 / x.numel() if average and x.numel() else 1.0
 
 
-@operator("LpNorm", gradient="LpNormGradient i0 g0 > 0")
+@operator("LpNorm", gradient="$Gradient i0 g0 > 0")
 def lp_norm(x: Tensor, *, p: int = 2, average: bool = False) -> Tensor:
     """Y (1) = the sum of |X|^p, p being 1 or 2, without a root.
 

@@ -60,8 +60,8 @@ def _total(x: Tensor, lengths: Tensor | None, n: int, front: bool, out: Out) -> 
     return out
 
 
-@operator("ReduceFrontSum", types=_TYPES, gradient="ReduceFrontSumGradient g0 i0 i1? > 0")
-@operator("ReduceBackSum", types=_TYPES, gradient="ReduceBackSumGradient g0 i0 i1? > 0")
+@operator("ReduceFrontSum", types=_TYPES, gradient="$Gradient g0 i0 i1? > 0")
+@operator("ReduceBackSum", types=_TYPES, gradient="$Gradient g0 i0 i1? > 0")
 def reduce_sum(
     x: Tensor,
     lengths: Tensor | None = None,
@@ -74,8 +74,8 @@ def reduce_sum(
     return _total(x, lengths, num_reduce_dim, kind == "ReduceFrontSum", out)
 
 
-@operator("ReduceFrontMean", types=_TYPES, gradient="ReduceFrontMeanGradient g0 i0 i1? > 0")
-@operator("ReduceBackMean", types=_TYPES, gradient="ReduceBackMeanGradient g0 i0 i1? > 0")
+@operator("ReduceFrontMean", types=_TYPES, gradient="$Gradient g0 i0 i1? > 0")
+@operator("ReduceBackMean", types=_TYPES, gradient="$Gradient g0 i0 i1? > 0")
 def reduce_mean(
     x: Tensor,
     lengths: Tensor | None = None,
@@ -105,8 +105,8 @@ def reduce_mean(
     return torch.div(total, lengths.view(kept), rounding_mode="trunc").to(x.dtype)
 
 
-@operator("ReduceFrontMax", types=_FLOAT_TYPES, gradient="ReduceFrontMaxGradient g0 i0 o0 i1? > 0")
-@operator("ReduceBackMax", types=_FLOAT_TYPES, gradient="ReduceBackMaxGradient g0 i0 o0 i1? > 0")
+@operator("ReduceFrontMax", types=_FLOAT_TYPES, gradient="$Gradient g0 i0 o0 i1? > 0")
+@operator("ReduceBackMax", types=_FLOAT_TYPES, gradient="$Gradient g0 i0 o0 i1? > 0")
 def reduce_max(
     x: Tensor,
     lengths: Tensor | None = None,

@@ -11,7 +11,7 @@ from bridge.caffe2.operators.base.checks import axis_from_front, require
 from bridge.caffe2.operators.reductions.reduce import kept_sizes
 
 
-@operator("Moments", gradient="MomentsGradient g0 g1 i0 o0 > 0")
+@operator("Moments", gradient="$Gradient g0 g1 i0 o0 > 0")
 def moments(
     x: Tensor, *, axes: list[int] | None = None, keepdims: int = 1
 ) -> tuple[Tensor, Tensor]:

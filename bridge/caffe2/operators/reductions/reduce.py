@@ -19,7 +19,7 @@ def _dims(x: Tensor, axes: list[int] | None) -> list[int]:
     return sorted({axis_from_front(axis, x.dim()) for axis in axes or range(x.dim())})
 
 
-@operator("ReduceSum", types=NUMBERS, gradient="ReduceSumGradient g0 i0 o0 > 0")
+@operator("ReduceSum", types=NUMBERS, gradient="$Gradient g0 i0 o0 > 0")
 def reduce_sum(
     x: Tensor, *, axes: list[int] | None = None, keepdims: bool = True, out: Out = None
 ) -> Tensor:
@@ -27,7 +27,7 @@ def reduce_sum(
     return torch.sum(x, _dims(x, axes), keepdims, dtype=x.dtype, out=out)
 
 
-@operator("ReduceMean", gradient="ReduceMeanGradient g0 i0 o0 > 0")
+@operator("ReduceMean", gradient="$Gradient g0 i0 o0 > 0")
 def reduce_mean(
     x: Tensor, *, axes: list[int] | None = None, keepdims: bool = True, out: Out = None
 ) -> Tensor:
@@ -38,8 +38,8 @@ def reduce_mean(
     return torch.mean(x, dims, keepdims, out=out)
 
 
-@operator("ReduceMax", types=NUMBERS, gradient="ReduceMaxGradient g0 i0 o0 > 0")
-@operator("ReduceMin", types=NUMBERS, gradient="ReduceMinGradient g0 i0 o0 > 0")
+@operator("ReduceMax", types=NUMBERS, gradient="$Gradient g0 i0 o0 > 0")
+@operator("ReduceMin", types=NUMBERS, gradient="$Gradient g0 i0 o0 > 0")
 def reduce_extreme(
     x: Tensor,
     *,
@@ -57,7 +57,7 @@ def reduce_extreme(
     return torch.full_like(nothing, info.min if greatest else info.max)
 
 
-@operator("ReduceL1", gradient="ReduceL1Gradient g0 i0 o0 > 0")
+@operator("ReduceL1", gradient="$Gradient g0 i0 o0 > 0")
 def reduce_l1(
     x: Tensor, *, axes: list[int] | None = None, keepdims: bool = True, out: Out = None
 ) -> Tensor:
@@ -65,7 +65,7 @@ def reduce_l1(
     return torch.sum(torch.abs(x), _dims(x, axes), keepdims, out=out)
 
 
-@operator("ReduceL2", gradient="ReduceL2Gradient g0 i0 o0 > 0")
+@operator("ReduceL2", gradient="$Gradient g0 i0 o0 > 0")
 def reduce_l2(
     x: Tensor, *, axes: list[int] | None = None, keepdims: bool = True, out: Out = None
 ) -> Tensor:

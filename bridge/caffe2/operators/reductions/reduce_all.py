@@ -13,8 +13,8 @@ from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require
 from bridge.caffe2.operators.base.gradients import extreme_over
 
 
-@operator("RowwiseMax", gradient="RowwiseMaxGradient i0 o0 g0 > 0")
-@operator("ColwiseMax", gradient="ColwiseMaxGradient i0 o0 g0 > 0")
+@operator("RowwiseMax", gradient="$Gradient i0 o0 g0 > 0")
+@operator("ColwiseMax", gradient="$Gradient i0 o0 g0 > 0")
 def max_along(x: Tensor, *, kind: OperatorType, out: Out = None) -> Tensor:
     """The maxima of rows (batch, m), or of columns (batch, n), of X (batch, m, n)."""
     dim = 2 if kind == "RowwiseMax" else 1
@@ -35,7 +35,7 @@ def max_along_gradient(x: Tensor, y: Tensor, dy: Tensor, *, kind: OperatorType) 
     return dy.unsqueeze(dim) * (x == y.unsqueeze(dim))
 
 
-@operator("SumElements", gradient="SumElementsGradient i0 g0 > 0")
+@operator("SumElements", gradient="$Gradient i0 g0 > 0")
 def sum_elements(x: Tensor, *, average: bool = False) -> Tensor:
     """The sum of all elements, or their mean with `average`."""
     total = torch.sum(x)

@@ -36,11 +36,7 @@ def top_k_axis(axis: int, x: Tensor) -> int:
 
 
 @operator(
-    "TopK",
-    types={"ks": INT64},
-    gradient="TopKGradient g0 o1 i0 > 0",
-    outputs="2-3",
-    sized_by=("ks",),
+    "TopK", types={"ks": INT64}, gradient="$Gradient g0 o1 i0 > 0", outputs="2-3", sized_by=("ks",)
 )
 def top_k(
     x: Tensor,
@@ -87,10 +83,7 @@ def top_k(
 
 
 @operator(
-    "FlexibleTopK",
-    types={"k": INT64},
-    gradient="FlexibleTopKGradient i0 i1 g0 o1 > 0",
-    effects=("values",),
+    "FlexibleTopK", types={"k": INT64}, gradient="$Gradient i0 i1 g0 o1 > 0", effects=("values",)
 )
 def flexible_top_k(x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     """The k largest elements of each row and their indices, concatenated; k per row is input 1."""

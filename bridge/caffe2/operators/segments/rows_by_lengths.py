@@ -72,7 +72,7 @@ def lengths_pad(
     return padding.index_copy(0, places, data)
 
 
-@operator("LengthsTopK", types={"lengths": INT32}, gradient="LengthsTopKGradient i1 o1 g0 > 0")
+@operator("LengthsTopK", types={"lengths": INT32}, gradient="$Gradient i1 o1 g0 > 0")
 def lengths_top_k(x: Tensor, lengths: Tensor, *, k: int = -1) -> tuple[Tensor, Tensor]:
     """The `k` largest elements of each segment, and their indices; 0 and -1 if there are fewer."""
     require_lengths(lengths)

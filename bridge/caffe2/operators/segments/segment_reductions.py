@@ -120,7 +120,7 @@ def _reduced(kind: str, rows: Tensor, ids: Tensor, n: int) -> Tensor:
     return (_mean if "Mean" in kind else _sum)(rows, ids, n)
 
 
-@_by_ids("SortedSegmentSum", "SortedSegmentSumGradient g0 i1 > 0")
+@_by_ids("SortedSegmentSum", "$Gradient g0 i1 > 0")
 def sorted_segment_sum(data: Tensor, segment_ids: Tensor) -> Tensor:
     """The sum of the rows of each segment."""
     if _take_kernels(data, segment_ids):
@@ -130,9 +130,9 @@ def sorted_segment_sum(data: Tensor, segment_ids: Tensor) -> Tensor:
     return _sum(*_sorted(data, segment_ids))
 
 
-@_by_ids("SortedSegmentMean", "SortedSegmentMeanGradient g0 i1 > 0")
-@_by_ids("SortedSegmentRangeSum", "SortedSegmentRangeSumGradient i0 o0 g0 i1 > 0")
-@_by_ids("SortedSegmentRangeMean", "SortedSegmentRangeMeanGradient i0 o0 g0 i1 > 0")
+@_by_ids("SortedSegmentMean", "$Gradient g0 i1 > 0")
+@_by_ids("SortedSegmentRangeSum", "$Gradient i0 o0 g0 i1 > 0")
+@_by_ids("SortedSegmentRangeMean", "$Gradient i0 o0 g0 i1 > 0")
 def sorted_segments(data: Tensor, segment_ids: Tensor, *, kind: OperatorType) -> Tensor:
     """The sum or the mean of the rows of each segment."""
     return _reduced(kind, *_sorted(data, segment_ids))
@@ -172,7 +172,7 @@ def sparse_sorted_segment_weighted_sum(
     return _sum(*_sorted(_weighted(_rows(data, indices), weights), segment_ids))
 
 
-@_by_ids("UnsortedSegmentSum", "UnsortedSegmentSumGradient g0 i1 > 0")
+@_by_ids("UnsortedSegmentSum", "$Gradient g0 i1 > 0")
 def unsorted_segment_sum(
     data: Tensor, segment_ids: Tensor, *, num_segments: int = -1, out: Out = None
 ) -> Tensor:
@@ -187,7 +187,7 @@ def unsorted_segment_sum(
     return _sum(*_unsorted(data, segment_ids, num_segments))
 
 
-@_by_ids("UnsortedSegmentMean", "UnsortedSegmentMeanGradient g0 i1 > 0")
+@_by_ids("UnsortedSegmentMean", "$Gradient g0 i1 > 0")
 def unsorted_segment_mean(data: Tensor, segment_ids: Tensor, *, num_segments: int = -1) -> Tensor:
     """The mean of the rows of each of `num_segments`, by default the greatest id + 1."""
     return _mean(*_unsorted(data, segment_ids, num_segments))
@@ -224,7 +224,7 @@ def sparse_unsorted_segment_weighted_sum(
     return _sum(*_unsorted(_weighted(_rows(data, indices), weights), segment_ids, num_segments))
 
 
-@_by_ids("SortedSegmentRangeMax", "SortedSegmentRangeMaxGradient i0 o0 g0 i1 > 0")
+@_by_ids("SortedSegmentRangeMax", "$Gradient i0 o0 g0 i1 > 0")
 def sorted_segment_range_max(data: Tensor, segment_ids: Tensor) -> Tensor:
     """The maximum of the rows of each segment, elementwise."""
     rows, ids, n = _sorted(data, segment_ids)
@@ -236,8 +236,8 @@ def sorted_segment_range_max(data: Tensor, segment_ids: Tensor) -> Tensor:
     return greatest + _sum(at_maximum, ids, n)
 
 
-@_by_ids("SortedSegmentRangeLogSumExp", "SortedSegmentRangeLogSumExpGradient i0 o0 g0 i1 > 0")
-@_by_ids("SortedSegmentRangeLogMeanExp", "SortedSegmentRangeLogMeanExpGradient i0 o0 g0 i1 > 0")
+@_by_ids("SortedSegmentRangeLogSumExp", "$Gradient i0 o0 g0 i1 > 0")
+@_by_ids("SortedSegmentRangeLogMeanExp", "$Gradient i0 o0 g0 i1 > 0")
 def sorted_segment_range_log_exp(
     data: Tensor, segment_ids: Tensor, *, kind: OperatorType
 ) -> Tensor:

@@ -59,7 +59,7 @@ def _apart(y_hat: Tensor, y: Tensor, inner: Tensor, outer: Tensor) -> tuple[Tens
     return (y_hat - y) * inner, outer
 
 
-@operator("SmoothL1Loss", gradient="SmoothL1LossGradient i0 i1 i2 i3 g0 > 0")
+@operator("SmoothL1Loss", gradient="$Gradient i0 i1 i2 i3 g0 > 0")
 def smooth_l1_loss(
     y_hat: Tensor, y: Tensor, alpha_in: Tensor, alpha_out: Tensor, *, loss: SmoothL1
 ) -> Tensor:
@@ -107,7 +107,7 @@ def _positives(count: Tensor) -> Tensor:
     return count.detach().view(()).clamp(min=1)
 
 
-@operator("SelectSmoothL1Loss", gradient="SelectSmoothL1LossGradient i0 i1 i2 i3 g0 > 0")
+@operator("SelectSmoothL1Loss", gradient="$Gradient i0 i1 i2 i3 g0 > 0")
 def select_smooth_l1_loss(
     y_hat: Tensor, y: Tensor, locations: Tensor, normalizer: Tensor, *, loss: SmoothL1
 ) -> Tensor:
@@ -191,9 +191,7 @@ def _log_not(x: Tensor) -> Tensor:
     return -x.clamp(min=0) - torch.log(1 + torch.exp(-x.abs()))
 
 
-@operator(
-    "SigmoidFocalLoss", types={"labels": INT32}, gradient="SigmoidFocalLossGradient i0 i1 i2 g0 > 0"
-)
+@operator("SigmoidFocalLoss", types={"labels": INT32}, gradient="$Gradient i0 i1 i2 g0 > 0")
 def sigmoid_focal_loss(
     logits: Tensor, labels: Tensor, positives: Tensor, *, focal: FocalLoss, num_classes: int = 80
 ) -> Tensor:
@@ -241,11 +239,7 @@ def _of_label(labels: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
     return label, p.gather(2, label.clamp(min=0).long())
 
 
-@operator(
-    "SoftmaxFocalLoss",
-    types={"labels": INT32},
-    gradient="SoftmaxFocalLossGradient i0 i1 i2 o1 g0 > 0",
-)
+@operator("SoftmaxFocalLoss", types={"labels": INT32}, gradient="$Gradient i0 i1 i2 o1 g0 > 0")
 def softmax_focal_loss(
     scores: Tensor, labels: Tensor, positives: Tensor, *, focal: FocalLoss, num_classes: int = 81
 ) -> tuple[Tensor, Tensor]:
@@ -290,7 +284,7 @@ def _groups(num_classes: int, order: str, x: Tensor) -> Tensor:
     return _by_group(x, num_classes)
 
 
-@operator("GroupSpatialSoftmax", gradient="GroupSpatialSoftmaxGradient o0 g0 > 0")
+@operator("GroupSpatialSoftmax", gradient="$Gradient o0 g0 > 0")
 def group_spatial_softmax(x: Tensor, *, num_classes: int = 81, order: str = "NCHW") -> Tensor:
     """X: (N, A * num_classes, H, W) -> the softmax of each group of `num_classes` channels."""
     return torch.softmax(_groups(num_classes, order, x), 2).view(x.shape)
@@ -312,11 +306,7 @@ def _normalizer(wanted: Tensor, normalize: int) -> Tensor | float:
     return wanted.sum().float().clamp(min=1e-5) if normalize else 1.0
 
 
-@operator(
-    "SigmoidCrossEntropyLoss",
-    types={"targets": INT32},
-    gradient="SigmoidCrossEntropyLossGradient i0 i1 g0 > 0",
-)
+@operator("SigmoidCrossEntropyLoss", types={"targets": INT32}, gradient="$Gradient i0 i1 g0 > 0")
 def sigmoid_cross_entropy_loss(
     x: Tensor, targets: Tensor, *, scale: float = 1.0, normalize: int = 1
 ) -> Tensor:

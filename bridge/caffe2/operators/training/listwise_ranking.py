@@ -32,7 +32,7 @@ def _sessions(session_lengths: Tensor, numel: int) -> list[int]:
 @operator(
     "LambdaRankNdcg",
     types={"session_lengths": INT32},
-    gradient="LambdaRankNdcgGradient i0 i2 o1 g0 > 0",
+    gradient="$Gradient i0 i2 o1 g0 > 0",
     effects=("values",),
 )
 def lambda_rank_ndcg(

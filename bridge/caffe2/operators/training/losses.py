@@ -38,9 +38,7 @@ def _bounded(p: Tensor) -> Tensor:
     return with_gradient(bounded.detach(), p) if p.requires_grad else bounded
 
 
-@operator(
-    "LabelCrossEntropy", types={"label": INT32}, gradient="LabelCrossEntropyGradient i0 i1 g0 > 0"
-)
+@operator("LabelCrossEntropy", types={"label": INT32}, gradient="$Gradient i0 i1 g0 > 0")
 def label_cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
     """(X: (N, D), label: (N) of int32) -> -log(max(X at the label, 1e-20)): (N).
 
@@ -76,7 +74,7 @@ def label_cross_entropy_gradient(
     return torch.zeros_like(rows).scatter_add(1, at, slopes).view(x.shape)
 
 
-@operator("CrossEntropy", gradient="CrossEntropyGradient i0 i1 g0 > 0")
+@operator("CrossEntropy", gradient="$Gradient i0 i1 g0 > 0")
 def cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
     """(X: (N, D), label: (N, D)) -> -sum(label * log(max(X, 1e-20))) of each row (N).
 
@@ -103,7 +101,7 @@ def cross_entropy_gradient(x: Tensor, label: Tensor, dy: Tensor) -> Tensor:
     return (slope / rows.clamp(min=SMALLEST)).view(x.shape)
 
 
-@operator("MakeTwoClass", gradient="MakeTwoClassGradient g0 > 0")
+@operator("MakeTwoClass", gradient="$Gradient g0 > 0")
 def make_two_class(x: Tensor, *, out: Out = None) -> Tensor:
     """X: (N...) -> (N..., 2), 1 - X and X.
 
@@ -191,9 +189,7 @@ def _logits_gradient(
     return (slopes * (-dy.reshape(-1, 1) / x.shape[1])).view(logits.shape)
 
 
-@operator(
-    "SigmoidCrossEntropyWithLogits", gradient="SigmoidCrossEntropyWithLogitsGradient g0 i0 i1 > 0"
-)
+@operator("SigmoidCrossEntropyWithLogits", gradient="$Gradient g0 i0 i1 > 0")
 def sigmoid_cross_entropy_with_logits(
     logits: Tensor,
     targets: Tensor,
@@ -206,10 +202,7 @@ def sigmoid_cross_entropy_with_logits(
     return _logits_loss(logits, targets, None, log_D_trick, unjoined_lr_loss, out)
 
 
-@operator(
-    "WeightedSigmoidCrossEntropyWithLogits",
-    gradient="WeightedSigmoidCrossEntropyWithLogitsGradient g0 i0 i1 i2 > 0",
-)
+@operator("WeightedSigmoidCrossEntropyWithLogits", gradient="$Gradient g0 i0 i1 i2 > 0")
 def weighted_sigmoid_cross_entropy_with_logits(
     logits: Tensor, targets: Tensor, weights: Tensor, *, out: Out = None
 ) -> Tensor:

@@ -17,7 +17,7 @@ from bridge.caffe2.operators.layers import distance_kernels
 from bridge.caffe2.operators.training import loss_kernels
 
 
-@operator("AveragedLoss", gradient="AveragedLossGradient i0 g0 > 0")
+@operator("AveragedLoss", gradient="$Gradient i0 g0 > 0")
 def averaged_loss(x: Tensor, *, out: Out = None) -> Tensor:
     """X -> the mean of all elements, 0-d; 0 if there are none.
 

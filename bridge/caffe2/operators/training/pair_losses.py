@@ -17,11 +17,7 @@ def _apart(x1: Tensor, x2: Tensor, y: Tensor, margin: float) -> Tensor:
     return (x2.view(x1.shape) - x1) * y.view(x1.shape) + margin
 
 
-@operator(
-    "MarginRankingCriterion",
-    types={"y": INT32},
-    gradient="MarginRankingCriterionGradient i0 i1 i2 g0 > 0 1",
-)
+@operator("MarginRankingCriterion", types={"y": INT32}, gradient="$Gradient i0 i1 i2 g0 > 0 1")
 def margin_ranking_criterion(
     x1: Tensor, x2: Tensor, y: Tensor, *, margin: float = 1.0, out: Out = None
 ) -> Tensor:
@@ -42,11 +38,7 @@ def margin_ranking_criterion_gradient(
     return -second, second
 
 
-@operator(
-    "CosineEmbeddingCriterion",
-    types={"y": INT32},
-    gradient="CosineEmbeddingCriterionGradient i0 i1 g0 > 0",
-)
+@operator("CosineEmbeddingCriterion", types={"y": INT32}, gradient="$Gradient i0 i1 g0 > 0")
 def cosine_embedding_criterion(
     s: Tensor, y: Tensor, *, margin: float = 0.0, out: Out = None
 ) -> Tensor:
@@ -90,9 +82,7 @@ def _ordered_pairs(label: Tensor) -> Tensor:
     return label.unsqueeze(1) - label.unsqueeze(0) >= 1e-6
 
 
-@operator(
-    "PairWiseLoss", types={"lengths": INT32}, gradient="PairWiseLossGradient i0 i1 g0 i2? > 0"
-)
+@operator("PairWiseLoss", types={"lengths": INT32}, gradient="$Gradient i0 i1 g0 i2? > 0")
 def pair_wise_loss(x: Tensor, label: Tensor, lengths: Tensor | None = None) -> Tensor:
     """(X: (N), labels: (N), optionally lengths) -> the mean of log(1 + exp(Xj - Xi)) by session.
 
@@ -139,7 +129,7 @@ def _midway(x: Tensor, target: Tensor) -> Tensor:
     return (x + target.view(x.shape)) / 2
 
 
-@operator("BernoulliJSD", gradient="BernoulliJSDGradient g0 i0 i1 > 0")
+@operator("BernoulliJSD", gradient="$Gradient g0 i0 i1 > 0")
 def bernoulli_jsd(x: Tensor, target: Tensor, *, out: Out = None) -> Tensor:
     """(X, T), probabilities -> the Jensen-Shannon divergence of each pair.
 

@@ -94,7 +94,7 @@ def _row_weights(weight: Tensor | None, rows: Tensor) -> Tensor | None:
     "SoftmaxWithLoss",
     types={"label": _LABELS},
     outputs="2-3",
-    gradient="SoftmaxWithLossGradient i0 i1 i2? o0 g1 > 0",
+    gradient="$Gradient i0 i1 i2? o0 g1 > 0",
 )
 def softmax_with_loss(
     x: Tensor,
@@ -217,9 +217,7 @@ def _pixels(x: Tensor, label: Tensor, weight: Tensor | None) -> tuple[Tensor, Te
 
 
 @operator(
-    "SpatialSoftmaxWithLoss",
-    types={"label": INT32},
-    gradient="SpatialSoftmaxWithLossGradient i0 i1 i2? o0 g1 > 0",
+    "SpatialSoftmaxWithLoss", types={"label": INT32}, gradient="$Gradient i0 i1 i2? o0 g1 > 0"
 )
 def spatial_softmax_with_loss(
     x: Tensor, label: Tensor, weight: Tensor | None = None, *, scale: float = 1.0
