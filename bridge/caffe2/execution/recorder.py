@@ -196,6 +196,14 @@ def _with_tensors(
     return function, tuple(arguments)
 
 
+def _reads_index(index: Any) -> bool:
+    """Return whether torch reads the elements of an index to find the sizes, or a view."""
+    for one in index if isinstance(index, (tuple, list)) else (index,):
+        if hasattr(one, "dim") and (not one.dim() or one.dtype.itemsize == 1):  # or a mask
+            return True
+    return False
+
+
 class _Compiler:
     """Makes calls of a tape from recorded ones.
 
@@ -237,7 +245,7 @@ class _Compiler:
             if function in metadata:
                 continue
             if function in by_values or (
-                function is torch.Tensor.__getitem__ and self._has_tensor(args[1:])
+                function is torch.Tensor.__getitem__ and _reads_index(args[1])
             ):
                 return None
             used: set[int] = set()

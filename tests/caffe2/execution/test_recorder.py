@@ -112,8 +112,28 @@ def test_the_function_runs_twice_and_then_its_calls_are_played(
             assert calls == [False, True][: turn + 1]
 
 
+def picks(x: Tensor, *, out: Out = None) -> Tensor:
+    return torch.mul(x[x.long().view(-1)[:2] * 0], 2, out=out)
+
+
+def picks_by_a_number(x: Tensor, *, out: Out = None) -> Tensor:
+    return torch.mul(x[x.long().view(-1)[0] * 0].expand(2, 3), 2, out=out)
+
+
+def picks_by_a_mask(x: Tensor, *, out: Out = None) -> Tensor:
+    return torch.mul(x[x > 0].view(2, 3), 2, out=out)
+
+
 @pytest.mark.parametrize(
-    ("function", "is_accepted"), [(kept, True), (written, True), (reads, False)]
+    ("function", "is_accepted"),
+    [
+        (kept, True),
+        (written, True),
+        (reads, False),
+        (picks, True),
+        (picks_by_a_number, False),
+        (picks_by_a_mask, False),
+    ],
 )
 def test_a_function_that_reads_values_is_not_recorded(function: Any, is_accepted: bool) -> None:
     x, out = torch.ones(2, 3), torch.empty(2, 3)

@@ -48,6 +48,18 @@ cdef const int32_t* lengths_of(object lengths, int64_t segments, int64_t n) exce
     return <const int32_t *>floats_of(lengths, segments)
 
 
+def checked(lengths: Tensor, int64_t segments, int64_t n) -> Tensor:
+    """Return the lengths. Raises EnforceNotMet: one is negative, or their sum is not `n`, if any.
+
+    `n`: -1 for any sum.
+    """
+    if n == -1:
+        sum_of_lengths(lengths, segments)
+    else:
+        lengths_of(lengths, segments, n)
+    return lengths
+
+
 def ids_by_lengths(y: Tensor, lengths: Tensor, int64_t segments, int64_t n, bint wide) -> Tensor:
     """Set `y`, int32 or `wide`, to the segment of each of `n` rows: [2, 0, 1] -> [0, 0, 2]."""
     cdef int32_t *target = <int32_t *>floats_of(y, n)

@@ -74,6 +74,10 @@ def check_lengths(lengths: Tensor, n_rows: int | None = None) -> None:
 
     Lengths whose values are not known, as in a trace, are not checked.
     """
+    if takes_kernels(lengths, dtype=torch.int32):
+        n = -1 if n_rows is None else n_rows
+        run_kernel(length_kernels.checked, lengths, lengths.numel(), n)
+        return
     if not has_values(lengths):
         return
     if bool((lengths < 0).any()):

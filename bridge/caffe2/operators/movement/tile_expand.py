@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import (
     INT64,
     INTS,
@@ -81,7 +81,7 @@ def numpy_tile(x: Tensor, repeats: Tensor) -> Tensor:
     gradient="$Gradient g0 i0 > 0",
     sized_by=("shape",),
 )
-def expand(x: Tensor, shape: Tensor) -> Tensor:
+def expand(x: Tensor, shape: Tensor, *, out: Out = None) -> Tensor:
     """X broadcast with the sizes in input 1; a size below 1 keeps that of X."""
     wanted = [max(size, 1) for size in shape.reshape(-1).tolist()]
     try:
@@ -91,7 +91,8 @@ def expand(x: Tensor, shape: Tensor) -> Tensor:
             f"The sizes {list(x.shape)} do not expand to {wanted}.",
             condition="shape_x == 1 || shape_y == 1 || shape_x == shape_y",
         ) from cause
-    return x.expand(sizes).contiguous()
+    wide = x.expand(sizes)
+    return wide.clone(memory_format=torch.contiguous_format) if out is None else out.copy_(wide)
 
 
 @operator("ExpandGradient", types={"dy": NUMBERS, "x": None}, rearranges=())
