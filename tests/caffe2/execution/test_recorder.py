@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -234,7 +235,7 @@ def test_numbers_on_a_tape_have_the_value_that_they_have_beside_a_tensor(
         return 1 - x, scaled, number / x, torch.where(x > 0.1, scaled, number), x.clone().add_(2)
 
     computed.__annotations__["return"] = "tuple[Tensor, Tensor, Tensor, Tensor, Tensor]"
-    name = f"Numbers_{dtype.__name__}_{number}"
+    name = re.sub(r"\W", "_", f"Numbers_{dtype.__name__}_{number}")  # as torch.ops has names
     monkeypatch.setattr(computed, "__module__", "bridge.caffe2.operators.")  # or it is not recorded
     caffe2.operator(name, types=None)(computed)
     workspace.FeedBlob("x", np.array([-1.5, 0.1, 2.0, 3.0]).astype(dtype))
