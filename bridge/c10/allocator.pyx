@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cython: language_level=3, boundscheck=False, wraparound=False, auto_pickle=False
+# cython: language_level=3, boundscheck=False, wraparound=False
 """Allocators: one per device, replaceable; a buffer is returned to the one it came from.
 
 The name, alignment and raw/typed split follow TensorFlow's ``tsl::Allocator``;

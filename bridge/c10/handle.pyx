@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cython: language_level=3, auto_pickle=False
+# cython: language_level=3
 """The field that both tensor classes have, for code below them that reads it."""
 
 cimport cython

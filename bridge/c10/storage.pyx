@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cython: language_level=3, boundscheck=False, wraparound=False, auto_pickle=False
+# cython: language_level=3, boundscheck=False, wraparound=False
 """Storage: the memory that tensors share.
 
 Note: Who owns the memory

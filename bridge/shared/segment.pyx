@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Segment: memory that several processes map, in a file that has no name (memfd).
 
 Note: The kernel's part
