@@ -283,7 +283,7 @@ class TorchRunner:
 
 def _has_gradients(tensor: Any) -> bool:
     """Return whether torch differentiates by tensors of this type."""
-    return tensor.is_floating_point() or tensor.is_complex()
+    return bool(tensor.is_floating_point() or tensor.is_complex())
 
 
 def _conjugate_now(tensor: Any) -> None:

@@ -174,7 +174,8 @@ class _BoundLink:
                 self.internal._set_tensor(self.tensor, False)
             else:
                 self._link(self.part)
-        self.spot = Spot(self.internal._tensor)
+        bound = self.internal._tensor
+        self.spot = None if bound is None else Spot(bound)
 
     def _link(self, part: Tensor) -> None:
         self.internal.feed(part)

@@ -186,7 +186,7 @@ def instance_norm_gradient(
     if not x.numel():
         none = x.new_zeros(x.shape[1:2])
         return channels_last(torch.zeros_like(x), order), none, none.clone()
-    sizes = (*x.shape[:2], x.shape[2:].numel(), x.shape[1])
+    sizes = (x.shape[0], x.shape[1], x.shape[2:].numel(), x.shape[1])
     if mean is None or rstd is None:
         _, mean, rstd = torch.native_group_norm(x.contiguous(), None, None, *sizes, epsilon)
     if not (x.requires_grad or dy.requires_grad or scale.requires_grad):
