@@ -30,9 +30,10 @@ if SMALL and GCC:
     SMALL += ["-mstringop-strategy=libcall"] if platform.machine() == "x86_64" else []
 # Modules whose calls take longer even so: doors, views, torch's tensors, tapes and loops.
 FAST = re.compile(
-    r"bridge\.(at\.(indexing|tensor)|c10\.(raw_parts|storage|tensor_impl|views)"
-    r"|exchange\.torch_(export|layout|views)|front|single|wire\.|.*_kernels$"
-    r"|caffe2\.(workspaces\.run_once|execution\.(blob_tape|tape|taped_operator)))"
+    r"bridge\.(at\.(indexing|storage_ops|tensor)|c10\.(dims|raw_parts|storage|tensor_impl|views)"
+    r"|exchange\.(numpy|torch_(export|layout|views))|front|single|wire\.|.*_kernels$"
+    r"|caffe2\.(blobs\.put|workspaces\.(feed_fetch|run_once))"
+    r"|caffe2\.execution\.(blob_tape|tape|taped_operator))"
 )
 # -O3 is for loops: the rest takes a fifth longer to compile with it and is no faster. A loop of a
 # few instructions takes up to twice as long when it crosses a line of the cache.
