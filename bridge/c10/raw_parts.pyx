@@ -3,9 +3,11 @@
 """A TensorImpl from its raw parts (bytes or elements, sizes, type), and the parts of one."""
 
 from cpython.buffer cimport (
+    PyBUF_FORMAT,
+    PyBUF_ND,
     PyBUF_SIMPLE,
+    PyBUF_STRIDES,
     PyBUF_WRITABLE,
-    PyBuffer_FillInfo,
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
@@ -44,10 +46,21 @@ cdef class ByteView:
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         if flags & PyBUF_WRITABLE and self.readonly:
             raise BufferError("The bytes are read-only.")
-        # any address but NULL, if there are no bytes that could be read
-        PyBuffer_FillInfo(
-            buffer, self, self.data if self.data != NULL else <char*>&self.nbytes, self.nbytes,
-            self.readonly, flags)
+        buffer.buf = self.data
+        if self.data == NULL:
+            buffer.buf = &self.nbytes       # any address but NULL; no byte of it is read
+        buffer.obj = self
+        buffer.len = self.nbytes
+        buffer.itemsize = 1
+        buffer.readonly = self.readonly
+        buffer.ndim = 1
+        buffer.format = NULL
+        if flags & PyBUF_FORMAT:
+            buffer.format = b"B"
+        buffer.shape = &self.nbytes if flags & PyBUF_ND else NULL
+        buffer.strides = &buffer.itemsize if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL
+        buffer.suboffsets = NULL
+        buffer.internal = NULL
 
 
 def byte_view(TensorImpl impl) -> ByteView:

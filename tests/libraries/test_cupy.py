@@ -31,7 +31,6 @@ cupy = types.ModuleType("cupy")
 cupy.ndarray, cupy.from_dlpack = ndarray, from_dlpack
 sys.modules["cupy"] = cupy
 from bridge.libraries import cupy as adapter
-from bridge.exchange import to_device
 
 def there(impl, device, copy=None):
     # to the device: a copy that stays in host memory
