@@ -69,7 +69,7 @@ elif sys.platform == "darwin":
 
 # docs/threads.md says what is safe without the lock that most Pythons have.
 # Annotations are for the stubs (tools/make_stubs.py), not declarations of C types. A class without
-# __reduce__ is not pickled, instead of as Cython sees it: its fields are those of one version.
+# __reduce__ is not pickled, unless it says so: Cython does it by the fields of one version.
 DIRECTIVES = {"freethreading_compatible": True, "annotation_typing": False, "auto_pickle": False}
 
 # Memory that processes share is POSIX's; bridge/shared says so where it is missing. The kit forks.

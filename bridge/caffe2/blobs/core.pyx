@@ -14,6 +14,7 @@ from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.string_arrays import as_bytes
 
 
+@cython.auto_pickle(True)     # as copies of a workspace need it
 cdef class BlobCore:
     """The contents of a blob: a tensor in `_tensor`, or else an object in `_object`.
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -299,3 +301,26 @@ def test_a_deleter_of_the_old_value_may_change_the_blob(outer: Any, inner: Any) 
     assert repr(blob) == repr(expected)
     if inner is not None:
         np.testing.assert_array_equal(blob.fetch(), expected.fetch())
+
+
+COPIES = [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))]
+
+
+@pytest.mark.parametrize("copied", COPIES, ids=["copy", "deepcopy", "pickle"])
+def test_a_blob_is_copied_with_its_contents(copied: Any) -> None:
+    blob = Blob()
+    blob.feed(np.arange(3.0))
+    found = copied(blob)
+    assert type(found) is Blob
+    assert found.fetch().tolist() == [0, 1, 2]
+    assert copied(Blob()).IsType(caffe2.Tensor) is False
+
+
+@pytest.mark.parametrize("copied", COPIES[1:], ids=["deepcopy", "pickle"])
+def test_a_workspace_without_nets_is_copied_with_its_blobs(copied: Any) -> None:
+    table = Workspace()
+    table.feed_blob("x", np.arange(3.0))
+    found = copied(table)
+    found.feed_blob("x", np.zeros(2))
+    assert table.fetch_blob("x").tolist() == [0, 1, 2]
+    assert found.fetch_blob("x").tolist() == [0, 0]
