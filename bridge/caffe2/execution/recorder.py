@@ -13,6 +13,7 @@ A recording is refused, and the function called at each run, if it
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable, Sequence
 
 from bridge.annotation import Any
@@ -55,9 +56,14 @@ def record(
 ) -> tuple[Any, Recorded]:
     """Return the result of the function, and its calls of torch functions."""
     calls: Recorded = []
-    with _recorder()(calls):
-        result = function(*operands, **arguments)
-    return result, calls
+    is_collecting = gc.isenabled()
+    gc.disable()  # it runs finalizers of others, whose calls would be recorded, too
+    try:
+        with _recorder()(calls):
+            return function(*operands, **arguments), calls
+    finally:
+        if is_collecting:
+            gc.enable()
 
 
 @functools.cache
@@ -123,10 +129,7 @@ def _of_two() -> frozenset[Any]:
 
 
 def _number_as_tensor(number: Any, other: Any) -> Any:
-    """Return a number as the tensor that torch makes of it, beside another operand.
-
-    It is in the type of `other`. None: torch computes in another type.
-    """
+    """Return the tensor that torch makes of a number beside `other`; None: torch makes another."""
     import torch
 
     if not isinstance(other, torch.Tensor) or not other.is_cpu:

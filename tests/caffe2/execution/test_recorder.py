@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from typing import Any
 
@@ -123,6 +124,35 @@ def picks_by_a_number(x: Tensor, *, out: Out = None) -> Tensor:
 
 def picks_by_a_mask(x: Tensor, *, out: Out = None) -> Tensor:
     return torch.mul(x[x > 0].view(2, 3), 2, out=out)
+
+
+class _Garbage:
+    """Is freed by the garbage collector, with a call of torch."""
+
+    def __init__(self) -> None:
+        self.own, self.tensor = self, torch.ones(2)
+
+    def __del__(self) -> None:
+        self.tensor.sum()
+
+
+def test_finalizers_that_run_meanwhile_are_not_recorded() -> None:
+    def collected(x: Tensor, *, out: Out = None) -> Tensor:
+        _lists: list[Any] = [[] for _ in range(2000)]  # enough for a collection
+        return torch.add(x, 1, out=out)
+
+    x, out = torch.ones(2, 3), torch.empty(2, 3)
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for _ in range(5):
+            _Garbage()
+            result, calls = record(collected, [x], {"out": out})
+            assert [call[0] for call in calls] == [torch.add]
+    finally:
+        gc.set_threshold(*before)
+    assert gc.isenabled()
+    assert result is out
 
 
 @pytest.mark.parametrize(
