@@ -39,8 +39,10 @@ def rmac_regions(x: Tensor, *, scales: int = 3, overlap: float = 0.4) -> Tensor:
         across = starts(width, size, scale + columns)
         down = starts(height, size, scale + rows)
         found += [[x1, y1, x1 + size - 1, y1 + size - 1] for x1 in across for y1 in down]
-    every = [[image, *region] for image in range(images) for region in found]
-    return torch.tensor(every, dtype=torch.float32, device=x.device).view(-1, 5)
+    regions = torch.tensor(found, dtype=torch.float32, device=x.device).view(-1, 4)
+    numbers = torch.arange(images, dtype=torch.float32, device=x.device).view(-1, 1, 1)
+    given = numbers.expand(-1, len(found), 1), regions.expand(images, -1, 4)
+    return torch.cat(given, 2).view(-1, 5)
 
 
 def starts(length: int, size: int, count: int) -> list[int]:

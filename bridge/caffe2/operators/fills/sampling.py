@@ -10,7 +10,7 @@ from bridge import c10
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import OutputCount, RandomGenerator, operator
 from bridge.caffe2.operators.base.checks import has_values, require
-from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
+from bridge.caffe2.operators.base.rows_and_segments import check_lengths
 
 
 @operator("WeightedSample", outputs="1-2", gradient="undefined", effects=("random",))
@@ -128,6 +128,9 @@ def sparse_dropout_with_replacement(
     chances = torch.empty(lengths.shape, dtype=torch.float32, device=lengths.device)
     dropped = chances.uniform_(generator=generator) < ratio.value
     new = torch.where(dropped, 1, lengths)
-    result = values.new_full((int(new.sum()),), replacement_value)
-    result[~dropped[segment_ids(new)]] = values[~dropped[segment_ids(lengths)]]
-    return result, new
+    # Each element of the result is one of the values, or the replacement after them.
+    n = len(values)
+    firsts = torch.where(dropped, n, lengths.cumsum(0) - lengths)
+    moved = (firsts - (new.cumsum(0) - new)).repeat_interleave(new)
+    places = torch.arange(len(moved), device=values.device) + moved
+    return torch.cat([values, values.new_full((1,), replacement_value)])[places], new

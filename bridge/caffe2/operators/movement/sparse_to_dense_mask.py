@@ -12,8 +12,9 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, require
-from bridge.caffe2.operators.base.rows_and_segments import segment_ids
+from bridge.caffe2.operators.base.rows_and_segments import copied_rows, rows_at, segment_ids
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.search.find import find
 
 
 @register_operator(
@@ -32,7 +33,7 @@ class SparseToDenseMask(TorchOperator):
         require(bool(mask), "The argument mask is missing.")
         require(min(mask) >= 0, "The ids of mask must not be negative.")
         require(len(set(mask)) == len(mask), "The ids of mask must be different.")
-        self._column = {one: column for column, one in enumerate(mask)}
+        self._mask = torch.tensor(mask, dtype=torch.int64, device="cpu")
         self._skipped_rows = 0
 
     def RunOnDevice(self) -> None:
@@ -52,33 +53,39 @@ class SparseToDenseMask(TorchOperator):
             or not len(values),
             "The default must have the size of a value.",
         )
-        sizes: list[int] = [len(self._column)]
-        segments = torch.zeros(len(ids), dtype=torch.int64, device=ids.device)
-        if self.InputSize() == 4:
-            lengths = self.x(3, INT32)
-            require(lengths.dim() == 1, "Lengths must have one dimension.")
-            segments = segment_ids(lengths, len(ids))
-            sizes = [len(lengths), *sizes]
-        n = len(self._column)
-        rows = sizes[0] if len(sizes) == 2 else 1
-        result = default.expand(rows * n, *default.shape).clone()
-        present = torch.zeros(rows * n, dtype=torch.bool, device=ids.device)
-        invalid = set()
-        for i, (one, row) in enumerate(zip(ids.tolist(), segments.tolist(), strict=True)):
-            if one < 0:
-                invalid.add(row)
-            elif one in self._column:
-                place = row * n + self._column[one]
-                result[place] = values[i]
-                present[place] = True
-        self._skipped_rows += len(invalid)
+        lengths = self.x(3, INT32) if self.InputSize() == 4 else None
+        last, segments, sizes = _last_ids(ids, lengths, self._mask)
+        self._skipped_rows += len(segments[ids < 0].unique())
         most = self.GetSingleArgument("max_skipped_indices", 50)
         require(
             self._skipped_rows < most, "Too many rows have negative ids; see max_skipped_indices."
         )
-        self.store(0, result.reshape(*sizes, *default.shape), items, dtype)
+        result = default.expand(len(last), *default.shape).clone()
+        places = (last >= 0).nonzero().view(-1)
+        rows = rows_at(values.reshape(len(ids), *default.shape), last[places])
+        self.store(0, copied_rows(result, places, rows).view(*sizes, *default.shape), items, dtype)
         if self.GetSingleArgument("return_presence_mask", False):
-            self.put(1, present.reshape(sizes))
+            self.put(1, (last >= 0).view(sizes))
+
+
+def _last_ids(
+    ids: Tensor, lengths: Tensor | None, mask: Tensor
+) -> tuple[Tensor, Tensor, list[int]]:
+    """Return for each place of a dense tensor the position of its last id, or -1.
+
+    Also the row of each id, and the sizes: rows, if there are lengths, and a column for each id of
+    the mask.
+    """
+    n, columns = ids.shape[0], mask.shape[0]
+    segments, sizes = torch.zeros_like(ids, dtype=torch.int64), [columns]
+    if lengths is not None:
+        require(lengths.dim() == 1, "lengths have one dimension", lengths)
+        segments, sizes = segment_ids(lengths, n), [lengths.shape[0], columns]
+    found = find(mask.to(ids.device), ids.long())
+    places = torch.where(found < 0, math.prod(sizes), segments * columns + found)
+    none = segments.new_full((math.prod(sizes) + 1,), -1)
+    numbers = torch.arange(n, device=ids.device)
+    return none.scatter_reduce(0, places, numbers, "amax")[:-1], segments, sizes
 
 
 @operator("SparseToDenseMaskGradient", types={"ids": INTS, "lengths": INT32}, effects=("values",))
@@ -91,24 +98,10 @@ def sparse_to_dense_mask_gradient(
     """
     require(bool(mask), "there is the argument mask")
     assert mask is not None
-    column = {one: i for i, one in enumerate(mask)}
     require(ids.dim() == 1, "ids have one dimension", ids)
-    n = ids.shape[0]
-    segments, sizes = [0] * n, [len(column)]
-    if lengths is not None:
-        segments = segment_ids(lengths, n).tolist()
-        sizes = [lengths.shape[0], *sizes]
+    last, _, sizes = _last_ids(ids, lengths, torch.tensor(mask, dtype=torch.int64, device="cpu"))
     require(list(dy.shape[: len(sizes)]) == sizes, f"the gradient's sizes begin with {sizes}", dy)
-    rows = dy.reshape(math.prod(sizes), *dy.shape[len(sizes) :])
-    places = {
-        row * len(column) + column[one]: i
-        for i, (one, row) in enumerate(zip(ids.tolist(), segments, strict=True))
-        if one in column
-    }
-    result = dy.new_zeros((n, *rows.shape[1:]))
-    if not places:
-        return result
-    found, chosen = torch.tensor(
-        [list(places.values()), list(places)], dtype=torch.int64, device=dy.device
-    )
-    return result.index_copy(0, found, rows.index_select(0, chosen))
+    rows = dy.reshape(len(last), *dy.shape[len(sizes) :])
+    places = (last >= 0).nonzero().view(-1)
+    result = dy.new_zeros((ids.shape[0], *rows.shape[1:]))
+    return result.index_copy(0, last[places], rows.index_select(0, places))

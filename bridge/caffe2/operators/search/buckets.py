@@ -12,7 +12,7 @@ from bridge.c10.errors import EnforceIndexError
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, require
 from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
-from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
+from bridge.caffe2.operators.base.rows_and_segments import check_lengths, check_rows, segment_ids
 from bridge.caffe2.operators.movement import row_kernels
 
 
@@ -62,10 +62,10 @@ def _one_hot(indices: Tensor, size: Tensor, rows: Tensor, n: int) -> Tensor:
     """Return `n` rows of zeros, with 1 at the index for each of `rows`."""
     require(size.numel() == 1, "the length of rows is one number", size)
     length = int(size)
-    if bool(((indices < 0) | (indices >= length)).any()):
-        raise EnforceIndexError(f"An index of {indices.tolist()} is out of range for {length}.")
-    zeros = torch.zeros((n, max(length, 0)), dtype=torch.float32, device=indices.device)
-    return zeros.index_put((rows, indices), zeros.new_ones(()))
+    check_rows(indices, length)
+    length = max(length, 0)
+    zeros = torch.zeros(n * length, dtype=torch.float32, device=indices.device)
+    return zeros.index_fill(0, rows * length + indices, 1.0).view(n, length)
 
 
 @operator("OneHot", types=INT64, gradient="none", effects=("values",))

@@ -11,7 +11,11 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
-from bridge.caffe2.operators.base.rows_and_segments import segment_ids
+from bridge.caffe2.operators.base.rows_and_segments import (
+    check_lengths,
+    row_indices,
+    segment_ids,
+)
 from bridge.caffe2.operators.search import top_k_kernels
 
 
@@ -127,15 +131,12 @@ def flexible_top_k_gradient(x: Tensor, k: Tensor, dy: Tensor, indices: Tensor) -
     """(X, k of each row, gradients of the largest elements, their indices) -> dX."""
     require(x.dim() > 0, "X has at least one dimension", x)
     ks = k.reshape(-1)
-    rows = torch.zeros_like(x).view(-1, x.shape[-1])
-    require(ks.shape[0] == rows.shape[0], f"there is one k for each of {rows.shape[0]} rows", k)
-    require(bool((ks >= 0).all()), "no k is negative", ks.tolist())
-    count = int(ks.sum())
-    require(dy.numel() == indices.numel() == count, f"there are {count} gradients and indices", dy)
-    places = indices.reshape(-1).long()
-    require(bool(((places >= 0) & (places < x.shape[-1])).all()), "indices are in range", x)
-    numbers = segment_ids(ks, count)
-    return rows.index_put((numbers, places), dy.reshape(-1)).view(x.shape)
+    n, columns = math.prod(x.shape[:-1]), x.shape[-1]
+    require(ks.shape[0] == n, f"there is one k for each of {n} rows", k)
+    count = dy.numel()
+    require(indices.numel() == count, f"there are {count} gradients and indices", indices)
+    places = row_indices(indices, columns) + segment_ids(ks, count) * columns
+    return x.new_zeros(x.numel()).scatter(0, places, dy.reshape(-1)).view(x.shape)
 
 
 @operator("LengthsTopKGradient", types={"lengths": INT32, "indices": INT32}, effects=("values",))
@@ -146,11 +147,14 @@ def lengths_top_k_gradient(lengths: Tensor, indices: Tensor, dy: Tensor, *, k: i
     require(
         indices.numel() == dy.numel() == n * k, f"there are {n} times {k} gradients", indices, dy
     )
-    count = segment_ids(lengths).shape[0]
+    check_lengths(lengths)
     each = lengths.view(-1, 1)
-    starts = lengths.cumsum(0).view(-1, 1) - each
+    ends = lengths.cumsum(0).view(-1, 1)
+    count = int(ends[-1]) if n else 0
     taken = torch.arange(k, device=dy.device) < each
     places = indices.view(n, k)
-    require(bool(((places >= 0) & (places < each))[taken].all()), "indices are in range", lengths)
-    rows = (places + starts)[taken].long()
-    return dy.new_zeros(count).index_put((rows,), dy.view(n, k)[taken])
+    bad = taken & ((places < 0) | (places >= each))
+    require(not bool(bad.any()), "indices are in range", lengths)
+    # A last element takes the gradients of missing elements.
+    rows = torch.where(taken, ends - each + places, count)
+    return dy.new_zeros(count + 1).scatter(0, rows.view(-1), dy.view(-1))[:count].contiguous()

@@ -64,9 +64,8 @@ def lengths_to_shape(lengths: Tensor, *, out: Out = None) -> Tensor:
     require_lengths(lengths)
     require(lengths.numel() > 0, "there is at least one length")
     if has_values(lengths):
-        require(
-            int(lengths.min()) == int(lengths.max()), "all lengths are the same", lengths.tolist()
-        )
+        same = not bool((lengths != lengths[:1]).any())
+        require(same, "all lengths are the same", lengths)
     return torch.cat([lengths.new_full((1,), lengths.shape[0]), lengths[:1]], out=out)
 
 

@@ -14,18 +14,18 @@ from torch.nn import functional
 
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import INT32, require
+from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
 
 _HUGE = 100.0  # above it log(sigmoid(x)) is 0
 _LEAST = 1e-5  # the least divisor, in place of an ideal gain
 
 
-def _sessions(session_lengths: Tensor, numel: int) -> list[int]:
+def _sessions(session_lengths: Tensor, numel: int) -> Tensor:
     """Return the lengths of sessions, which add up to at most `numel`."""
-    lengths: list[int] = session_lengths.reshape(-1).tolist()
-    require(min(lengths, default=0) >= 0, "lengths are not negative", lengths)
-    require(
-        sum(lengths) <= numel, f"the lengths of sessions add up to at most {numel}", sum(lengths)
-    )
+    lengths = session_lengths.reshape(-1)
+    check_lengths(lengths)
+    total = int(lengths.sum())
+    require(total <= numel, f"the lengths of sessions add up to at most {numel}", total)
     return lengths
 
 
@@ -54,7 +54,7 @@ def lambda_rank_ndcg(
     require(y.dim() == 1, "scores have one dimension", y)
     require(y.numel() == ratings.numel(), "there is one rating per score", y, ratings)
     n = y.shape[0]
-    lengths = _sessions(session_lengths, n)
+    lengths = _sessions(session_lengths, n).tolist()
     ratings = ratings.reshape(-1)
     loss, dy = y.new_zeros(len(lengths)), torch.zeros_like(y)
     start = 0
@@ -102,9 +102,9 @@ def lambda_rank_ndcg_gradient(
     n = y.numel()
     fits = y.dim() == dy_cache.dim() == 1 and y.shape == dy_cache.shape and n > 0
     require(fits, "scores and their gradients have one dimension and the same length", y, dy_cache)
-    lengths = _sessions(session_lengths, n)
-    require(dloss.numel() == len(lengths), "there is one loss per session", dloss)
-    of_items = [session for session, count in enumerate(lengths) for _ in range(count)]
-    factors = dloss.reshape(-1)[torch.tensor(of_items, dtype=torch.long, device=dloss.device)]
-    factors = torch.constant_pad_nd(factors, (0, n - sum(lengths)))
+    fits = dloss.numel() == session_lengths.numel()
+    require(fits, "there is one loss per session", dloss, session_lengths)
+    of_items = segment_ids(_sessions(session_lengths, n))
+    factors = dloss.reshape(-1).index_select(0, of_items)
+    factors = torch.constant_pad_nd(factors, (0, n - of_items.shape[0]))
     return torch.mul(factors, dy_cache, out=out)
