@@ -108,13 +108,7 @@ class ComputeOffset(_Reader):
         cursor, dataset = self.opened()
         n = dataset.fields.n_domains
         offsets = cursor.offsets or [0] * n
-        require(dataset.limits[0] < 2**63 - 1, "No column has the domain of the records.")
-        rows = []
-        for _ in range(dataset.limits[0] + 1):
-            rows.append(offsets)
-            sizes = dataset.sizes(offsets, 1)
-            offsets = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
-        self.put(0, torch.tensor(rows, dtype=torch.int64).view(len(rows), n))
+        self.put(0, dataset.offsets(offsets))
         cursor.offsets = [0] * n
 
 
@@ -137,22 +131,18 @@ class SortAndShuffle(_Reader):
         require(n > 0, "There are no columns.")
         require(batch > 0 and run > 0, "batch_size and shuffle_size must be at least 1.")
         size = len(dataset.columns[max(field, 0)])
-        order = list(range(size))
+        order = torch.arange(size, device="cpu")
         if field >= 0:
             fits = cursor.fields.domains[field] == 0
             require(fits, f"Field {field} is part of a list, not of the records.")
-            keys = self.integers(field + 1, INT32)
+            keys = self.x(field + 1, INT32).reshape(-1).cpu()
             require(len(keys) >= size, f"Field {field} must have one number per record.")
-            order.sort(key=keys.__getitem__)
-        run = batch * min(run, size // batch)
-        start = 0
-        while run > 1 and start + run < size:
-            order[start : start + run] = shuffled(order[start : start + run])
-            start += run
-        batches = shuffled(range(size // batch))
-        placed = [order[i] for one in batches for i in range(one * batch, (one + 1) * batch)]
-        placed += order[len(placed) :]
-        self.put(0, torch.tensor(placed, dtype=torch.int64))
+            order = torch.sort(keys[:size], stable=True).indices
+        run, batches = batch * min(run, size // batch), size // batch
+        parts = order[: (size - 1) // run * run if run else 0].view(-1, max(run, 1))
+        order = torch.cat([parts[:, shuffled(run)].flatten(), order[parts.numel() :]])
+        parts = order[: batches * batch].view(batches, batch)
+        self.put(0, torch.cat([parts[shuffled(batches)].flatten(), order[parts.numel() :]]))
 
 
 @register_operator("ReadRandomBatch", inputs="1-*", outputs="1-*", gradient="undefined")
@@ -174,7 +164,7 @@ class ReadRandomBatch(_Reader):
         fields = cursor.fields
         fits = len(columns) == len(fields.names)
         require(fits, f"There are {len(columns)} columns, but {len(fields.names)} fields.")
-        order, table = self.integers(1, INT64), self.x(2, INT64)
+        order, table = self.x(1, INT64).reshape(-1), self.x(2, INT64)
         require(table.dim() == 2, "The offsets must have two dimensions.")
         count = self.batch_size()
         start = cursor.offsets[0] if cursor.offsets else 0
@@ -185,14 +175,15 @@ class ReadRandomBatch(_Reader):
             start = at = 0
         chosen = order[at : at + count]
         require(
-            all(0 <= one < table.size(0) - 1 for one in chosen)
+            not bool(((chosen < 0) | (chosen >= table.size(0) - 1)).any())
             and fields.n_domains <= table.size(1),
             "The offsets have no row for one of the records.",
         )
+        starts = table[chosen]
+        sizes = table[chosen + 1] - starts
         read = []
         for column, domain in zip(columns, fields.domains, strict=True):
-            offsets = table[:, domain].tolist()
-            parts = [(offsets[one], offsets[one + 1] - offsets[one]) for one in chosen]
+            parts = [*zip(starts[:, domain].tolist(), sizes[:, domain].tolist(), strict=True)]
             fits = all(min(first, n) >= 0 and first + n <= len(column) for first, n in parts)
             require(fits, "The offsets are out of range of a column.")
             read.append(column.chosen(parts))

@@ -49,12 +49,11 @@ class PackRecords(OfColumns):
 
     def RunOnDevice(self) -> None:
         dataset = Dataset(self.fields(), self.columns())
-        offsets = [0] * dataset.fields.n_domains
-        records = []
-        for _ in range(dataset.limits[0]):
-            sizes = dataset.sizes(offsets, 1)
-            records.append(Record([one.kept() for one in dataset.batch(offsets, sizes)]))
-            offsets = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
+        offsets = dataset.offsets([0] * dataset.fields.n_domains)
+        records = [
+            Record([one.kept() for one in dataset.batch(start, sizes)])
+            for start, sizes in zip(offsets.tolist(), offsets.diff(dim=0).tolist(), strict=False)
+        ]
         if self.GetSingleArgument("pack_to_single_shared_ptr", 0):
             self.put_objects(0, [1], [Records(records)], TypeMeta.Make(Records))
         else:

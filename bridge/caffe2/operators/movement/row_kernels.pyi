@@ -51,3 +51,13 @@ def split(
 ) -> Tensor: ...
 def repeat(y: Tensor, x: Tensor, rows: int, width: int) -> Tensor: ...
 def sum_rows(y: Tensor, x: Tensor, rows: int, width: int) -> Tensor: ...
+def last_of_ids(
+    y: Tensor,
+    ids: Tensor,
+    rows: Tensor,
+    known: Tensor,
+    columns: Tensor,
+    n: int,
+    size: int,
+    segments: int,
+) -> Tensor: ...

@@ -215,3 +215,33 @@ def sum_rows(y: Tensor, x: Tensor, int64_t rows, int64_t width) -> Tensor:
             total += source[i * width + j]
         target[j] = <float>total
     return y
+
+
+def last_of_ids(
+    y: Tensor, ids: Tensor, rows: Tensor, known: Tensor, columns: Tensor, int64_t n, int64_t size,
+    int64_t segments
+) -> Tensor:
+    """Set `y`, (segments, size), to where the id of a column is last among those of the row, or -1.
+
+    ids, rows: (n), the rows in range. known, columns: (size), the ids of the columns, sorted. All
+    are int64.
+    """
+    cdef int64_t *target = <int64_t *>floats_of(y, segments * size)
+    cdef const int64_t *given = <const int64_t *>floats_of(ids, n)
+    cdef const int64_t *row = <const int64_t *>floats_of(rows, n)
+    cdef const int64_t *sorted_ids = <const int64_t *>floats_of(known, size)
+    cdef const int64_t *column = <const int64_t *>floats_of(columns, size)
+    cdef int64_t i, low, high, middle
+    for i in range(segments * size):
+        target[i] = -1
+    for i in range(n):
+        low, high = 0, size
+        while low < high:
+            middle = (low + high) // 2
+            if sorted_ids[middle] < given[i]:
+                low = middle + 1
+            else:
+                high = middle
+        if low < size and sorted_ids[low] == given[i]:
+            target[row[i] * size + column[low]] = i
+    return y

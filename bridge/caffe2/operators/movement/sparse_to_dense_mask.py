@@ -12,9 +12,9 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, require
-from bridge.caffe2.operators.base.rows_and_segments import copied_rows, rows_at, segment_ids
+from bridge.caffe2.operators.base.rows_and_segments import rows_at, segment_ids
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-from bridge.caffe2.operators.search.find import find
+from bridge.caffe2.operators.movement import row_kernels
 
 
 @register_operator(
@@ -33,7 +33,7 @@ class SparseToDenseMask(TorchOperator):
         require(bool(mask), "The argument mask is missing.")
         require(min(mask) >= 0, "The ids of mask must not be negative.")
         require(len(set(mask)) == len(mask), "The ids of mask must be different.")
-        self._mask = torch.tensor(mask, dtype=torch.int64, device="cpu")
+        self._mask = mask
         self._skipped_rows = 0
 
     def RunOnDevice(self) -> None:
@@ -55,37 +55,35 @@ class SparseToDenseMask(TorchOperator):
         )
         lengths = self.x(3, INT32) if self.InputSize() == 4 else None
         last, segments, sizes = _last_ids(ids, lengths, self._mask)
-        self._skipped_rows += len(segments[ids < 0].unique())
+        self._skipped_rows += len(set(segments[(ids < 0).cpu()].tolist()))
         most = self.GetSingleArgument("max_skipped_indices", 50)
         require(
             self._skipped_rows < most, "Too many rows have negative ids; see max_skipped_indices."
         )
-        result = default.expand(len(last), *default.shape).clone()
-        places = (last >= 0).nonzero().view(-1)
-        rows = rows_at(values.reshape(len(ids), *default.shape), last[places])
-        self.store(0, copied_rows(result, places, rows).view(*sizes, *default.shape), items, dtype)
+        values = values.reshape(len(ids), *default.shape)
+        result = rows_at(torch.cat([default.unsqueeze(0), values]), last + 1)
+        self.store(0, result.view(*sizes, *default.shape), items, dtype)
         if self.GetSingleArgument("return_presence_mask", False):
             self.put(1, (last >= 0).view(sizes))
 
 
 def _last_ids(
-    ids: Tensor, lengths: Tensor | None, mask: Tensor
+    ids: Tensor, lengths: Tensor | None, mask: list[int]
 ) -> tuple[Tensor, Tensor, list[int]]:
     """Return for each place of a dense tensor the position of its last id, or -1.
 
     Also the row of each id, and the sizes: rows, if there are lengths, and a column for each id of
     the mask.
     """
-    n, columns = ids.shape[0], mask.shape[0]
-    segments, sizes = torch.zeros_like(ids, dtype=torch.int64), [columns]
+    n, sizes = ids.shape[0], [len(mask)]
+    rows = torch.zeros(n, dtype=torch.int64, device="cpu")
     if lengths is not None:
         require(lengths.dim() == 1, "lengths have one dimension", lengths)
-        segments, sizes = segment_ids(lengths, n), [lengths.shape[0], columns]
-    found = find(mask.to(ids.device), ids.long())
-    places = torch.where(found < 0, math.prod(sizes), segments * columns + found)
-    none = segments.new_full((math.prod(sizes) + 1,), -1)
-    numbers = torch.arange(n, device=ids.device)
-    return none.scatter_reduce(0, places, numbers, "amax")[:-1], segments, sizes
+        rows, sizes = segment_ids(lengths, n).cpu(), [lengths.shape[0], len(mask)]
+    count = math.prod(sizes)
+    given = ids.long().cpu(), rows, *torch.tensor(mask, dtype=torch.int64, device="cpu").sort()
+    last = row_kernels.last_of_ids(rows.new_empty(count), *given, n, len(mask), count // len(mask))
+    return last.to(ids.device), rows, sizes
 
 
 @operator("SparseToDenseMaskGradient", types={"ids": INTS, "lengths": INT32}, effects=("values",))
@@ -99,7 +97,7 @@ def sparse_to_dense_mask_gradient(
     require(bool(mask), "there is the argument mask")
     assert mask is not None
     require(ids.dim() == 1, "ids have one dimension", ids)
-    last, _, sizes = _last_ids(ids, lengths, torch.tensor(mask, dtype=torch.int64, device="cpu"))
+    last, _, sizes = _last_ids(ids, lengths, mask)
     require(list(dy.shape[: len(sizes)]) == sizes, f"the gradient's sizes begin with {sizes}", dy)
     rows = dy.reshape(len(last), *dy.shape[len(sizes) :])
     places = (last >= 0).nonzero().view(-1)
