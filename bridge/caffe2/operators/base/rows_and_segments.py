@@ -51,7 +51,8 @@ def select_rows(data: Tensor, indices: Tensor) -> Tensor:
 
     Raises EnforceNotMet, also an IndexError: an index is out of range.
     """
-    return rows_at(data, row_indices(indices, data.size(0)))
+    check_rows(indices, data.size(0))
+    return rows_at(data, indices.reshape(-1))
 
 
 def rows_at(data: Tensor, places: Tensor) -> Tensor:

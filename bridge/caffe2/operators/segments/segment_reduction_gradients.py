@@ -18,7 +18,9 @@ from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, has_values, 
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import (
     along_rows,
+    check_rows,
     counts_of,
+    rows_at,
     segment_ids,
     select_rows,
 )
@@ -66,8 +68,9 @@ def _by_kernel(
     )
 
 
-def _over_counts(rows: Tensor, ids: Tensor, n: int) -> Tensor:
-    return rows / along_rows(counts_of(ids, n).clamp(min=1)[ids], rows)
+def _counts(dy: Tensor, ids: Tensor) -> Tensor:
+    """Return how many rows each segment has, at least 1, in a shape that broadcasts with dY."""
+    return along_rows(counts_of(ids, dy.shape[0]).clamp(min=1), dy)
 
 
 def _weighted(rows: Tensor, weights: Tensor) -> Tensor:
@@ -109,8 +112,9 @@ def _require_sorted(dy: Tensor, ids: Tensor) -> None:
 
 def _segments(kind: str, dy: Tensor, ids: Tensor) -> Tensor:
     """Return the gradient of each row: its segment's, for a mean over the number of its rows."""
-    rows = _spread(dy, ids)
-    return _over_counts(rows, ids, dy.shape[0]) if "Mean" in kind else rows
+    _check(dy, ids)
+    check_rows(ids, dy.shape[0])
+    return rows_at(dy / _counts(dy, ids) if "Mean" in kind else dy, ids)
 
 
 @operator("UnsortedSegmentSumGradient", types=BY_IDS)
@@ -218,6 +222,11 @@ def lengths_max_gradient(y: Tensor, dy: Tensor, lengths: Tensor, x: Tensor) -> T
     return torch.where(_as_gradient(x, rows) == _as_gradient(y, dy)[ids], rows, 0.0)
 
 
+def _require_sizes(x: Tensor, y: Tensor, dy: Tensor, rows: Tensor) -> None:
+    require(x.numel() == rows.numel(), "the data have the size of their gradient", x, rows)
+    require(y.numel() == dy.numel(), "Y and dY have the same size", y, dy)
+
+
 def _of_range(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return for each row of X the row, the gradient of its segment, and the segment's result.
 
@@ -225,8 +234,7 @@ def _of_range(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> tuple[Tensor, Te
     """
     _require_sorted(dy, ids)
     rows = _spread(dy, ids)
-    require(x.numel() == rows.numel(), "the data have the size of their gradient", x, rows)
-    require(y.numel() == dy.numel(), "Y and dY have the same size", y, dy)
+    _require_sizes(x, y, dy, rows)
     return x.view(rows.shape), rows, y.view(dy.shape).index_select(0, ids)
 
 
@@ -236,8 +244,9 @@ def sorted_segment_range_gradient(
     x: Tensor, y: Tensor, dy: Tensor, ids: Tensor, *, kind: OperatorType
 ) -> Tensor:
     """(X, Y, dY, ids) -> the gradient of each row: its segment's, over its rows for a mean."""
-    rows = _of_range(x, y, dy, ids)[1]
-    return _over_counts(rows, ids, dy.shape[0]) if "Mean" in kind else rows
+    rows = sorted_segments_gradient(dy, ids, kind=kind)
+    _require_sizes(x, y, dy, rows)
+    return rows
 
 
 @operator("SortedSegmentRangeMaxGradient", types=BY_IDS)
@@ -255,7 +264,7 @@ def sorted_segment_range_log_exp_gradient(
     """dX = dY exp(X - Y), for the mean over the number of rows of the segment."""
     x, rows, results = _of_range(x, y, dy, ids)
     slopes = rows * torch.exp(x - results)
-    return _over_counts(slopes, ids, dy.shape[0]) if "Mean" in kind else slopes
+    return slopes / _counts(dy, ids).index_select(0, ids) if "Mean" in kind else slopes
 
 
 @operator("ReduceFrontWeightedSumGradient", types={"sizes": INT64})

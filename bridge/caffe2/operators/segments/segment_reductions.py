@@ -29,8 +29,13 @@ BY_IDS = {"segment_ids": INT32}
 BY_INDICES = {"indices": INTS, "segment_ids": INT32}
 
 
-def _sum(rows: Tensor, ids: Tensor, n: int) -> Tensor:
-    return rows.new_zeros((n, *rows.shape[1:])).index_add(0, ids, rows)
+def _sum(rows: Tensor, ids: Tensor, n: int, out: Out = None) -> Tensor:
+    sizes = (n, *rows.shape[1:])
+    if takes_kernels(rows) and takes_kernels(ids, dtype=torch.int32):
+        made = rows.new_empty(sizes) if out is None or out.shape != sizes else out
+        given = (rows, ids, rows.shape[0], math.prod(sizes[1:]), n)
+        return run_kernel(length_kernels.sums_by_ids, made, *given)
+    return rows.new_zeros(sizes).index_add(0, ids, rows)
 
 
 def _mean(rows: Tensor, ids: Tensor, n: int) -> Tensor:
@@ -39,7 +44,7 @@ def _mean(rows: Tensor, ids: Tensor, n: int) -> Tensor:
 
 def _max(rows: Tensor, ids: Tensor, n: int) -> Tensor:
     result = rows.new_zeros((n, *rows.shape[1:]))  # the maximum of no rows is 0
-    places = along_rows(ids, rows).expand_as(rows)
+    places = along_rows(ids.long(), rows).expand_as(rows)
     return result.scatter_reduce(0, places, rows.detach(), "amax", include_self=False)
 
 
@@ -64,16 +69,6 @@ def _check_ids(rows: Tensor, ids: Tensor) -> None:
     require(ids.shape[0] == rows.shape[0], "there is one segment id per row", ids, rows)
 
 
-def _take_kernels(rows: Tensor, ids: Tensor) -> bool:
-    return takes_kernels(rows) and takes_kernels(ids, dtype=torch.int32)
-
-
-def _sum_by_kernel(rows: Tensor, ids: Tensor, segments: int, out: Out = None) -> Tensor:
-    n, *sizes = rows.shape
-    made = rows.new_empty((segments, *sizes)) if out is None else out
-    return run_kernel(length_kernels.sums_by_ids, made, rows, ids, n, math.prod(sizes), segments)
-
-
 def _sorted(rows: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, int]:
     """Return the rows, their segments and the number of segments.
 
@@ -82,13 +77,13 @@ def _sorted(rows: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, int]:
     _check_ids(rows, ids)
     if takes_kernels(ids, dtype=torch.int32):
         last = run_kernel(length_kernels.last_id_without_gaps, ids, ids.shape[0])
-        return rows, ids.long(), last + 1
+        return rows, ids, last + 1
     if not ids.shape[0]:
-        return rows, ids.long(), 0
+        return rows, ids, 0
     steps = ids.diff()
     fits = int(ids[0]) == 0 and not bool(((steps != 0) & (steps != 1)).any())
     require(fits, "the segment ids begin with 0, are sorted and have no gaps", ids.tolist())
-    return rows, ids.long(), int(ids[-1]) + 1
+    return rows, ids, int(ids[-1]) + 1
 
 
 def _unsorted(rows: Tensor, ids: Tensor, n: int) -> tuple[Tensor, Tensor, int]:
@@ -97,14 +92,18 @@ def _unsorted(rows: Tensor, ids: Tensor, n: int) -> tuple[Tensor, Tensor, int]:
     Raises EnforceNotMet, also an IndexError: a segment id is out of range.
     """
     _check_ids(rows, ids)
+    by_kernel, count = takes_kernels(ids, dtype=torch.int32), ids.shape[0]
     if n == -1:
-        n = max(int(ids.max()) + 1, 0) if ids.shape[0] else 0
+        last = -1
+        if count:
+            last = run_kernel(length_kernels.longest, ids, count) if by_kernel else int(ids.max())
+        n = max(last + 1, 0)
     require(n >= 0, "the number of segments is not negative", n)
-    if takes_kernels(ids, dtype=torch.int32):
-        return rows, run_kernel(length_kernels.in_range, ids, ids.shape[0], n, False).long(), n
-    if has_values(ids) and bool(((ids < 0) | (ids >= n)).any()):
+    if by_kernel:
+        run_kernel(length_kernels.in_range, ids, count, n, False)
+    elif has_values(ids) and bool(((ids < 0) | (ids >= n)).any()):
         raise EnforceIndexError(f"A segment id is out of range for {n} segments: {ids.tolist()}.")
-    return rows, ids.long(), n
+    return rows, ids, n
 
 
 def _by_ids(name: str, gradient: Any) -> Callable[[Function], Function]:
@@ -121,15 +120,6 @@ def _reduced(kind: str, rows: Tensor, ids: Tensor, n: int) -> Tensor:
 
 
 @_by_ids("SortedSegmentSum", "$Gradient g0 i1 > 0")
-def sorted_segment_sum(data: Tensor, segment_ids: Tensor) -> Tensor:
-    """The sum of the rows of each segment."""
-    if _take_kernels(data, segment_ids):
-        _check_ids(data, segment_ids)
-        last = length_kernels.last_id_without_gaps(segment_ids, data.shape[0])
-        return _sum_by_kernel(data, segment_ids, last + 1)
-    return _sum(*_sorted(data, segment_ids))
-
-
 @_by_ids("SortedSegmentMean", "$Gradient g0 i1 > 0")
 @_by_ids("SortedSegmentRangeSum", "$Gradient i0 o0 g0 i1 > 0")
 @_by_ids("SortedSegmentRangeMean", "$Gradient i0 o0 g0 i1 > 0")
@@ -177,14 +167,7 @@ def unsorted_segment_sum(
     data: Tensor, segment_ids: Tensor, *, num_segments: int = -1, out: Out = None
 ) -> Tensor:
     """The sum of the rows of each of `num_segments`, by default the greatest id + 1."""
-    if num_segments >= -1 and _take_kernels(data, segment_ids):
-        _check_ids(data, segment_ids)
-        if num_segments >= 0:
-            return _sum_by_kernel(data, segment_ids, num_segments, out)
-        n = segment_ids.numel()
-        n = run_kernel(length_kernels.longest, segment_ids, n) + 1 if n else 0
-        return _sum_by_kernel(data, segment_ids, n)
-    return _sum(*_unsorted(data, segment_ids, num_segments))
+    return _sum(*_unsorted(data, segment_ids, num_segments), out)
 
 
 @_by_ids("UnsortedSegmentMean", "$Gradient g0 i1 > 0")
@@ -232,7 +215,7 @@ def sorted_segment_range_max(data: Tensor, segment_ids: Tensor) -> Tensor:
     if not rows.requires_grad:
         return greatest
     # All maxima of a segment get its gradient, as in Caffe2: their value is 0 here.
-    at_maximum = torch.where(rows == greatest[ids], gradient_alone(rows), 0.0)
+    at_maximum = torch.where(rows == greatest.index_select(0, ids), gradient_alone(rows), 0.0)
     return greatest + _sum(at_maximum, ids, n)
 
 
@@ -244,4 +227,7 @@ def sorted_segment_range_log_exp(
     """log(the sum or the mean of exp(x)) of the rows x of each segment."""
     rows, ids, n = _sorted(data, segment_ids)
     greatest = _max(rows, ids, n)
-    return torch.log(_reduced(kind, torch.exp(rows - greatest[ids]), ids, n)) + greatest
+    return (
+        torch.log(_reduced(kind, torch.exp(rows - greatest.index_select(0, ids)), ids, n))
+        + greatest
+    )
