@@ -8,6 +8,7 @@ Follows the operators in caffe2/operators/, PyTorch 1.8.1.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import (
     BOOL,
+    FLOAT,
     FLOATS,
     INTS,
     LARGEST,
@@ -152,81 +154,11 @@ def abs_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     return torch.where(x == 0, dy.new_zeros(()), signed, out=out)
 
 
-@operator("AcosGradient")
-def acos_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
-    """dx = -dy / sqrt(1 - x^2)."""
-    dy = shaped_like(dy, x)
-    return torch.mul(dy, -torch.rsqrt(1 - x * x), out=out)
-
-
-@operator("AsinGradient")
-def asin_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
-    """dx = dy / sqrt(1 - x^2)."""
-    dy = shaped_like(dy, x)
-    return torch.mul(dy, torch.rsqrt(1 - x * x), out=out)
-
-
-@operator("AtanGradient")
-def atan_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
-    """dx = dy / (1 + x^2)."""
-    dy = shaped_like(dy, x)
-    return torch.div(dy, 1 + x * x, out=out)
-
-
-@operator("CosGradient")
-def cos_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
-    """dx = -dy * sin(x)."""
-    dy = shaped_like(dy, x)
-    return torch.mul(dy, -torch.sin(x), out=out)
-
-
-@operator("SinGradient")
-def sin_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
-    """dx = dy * cos(x)."""
-    dy = shaped_like(dy, x)
-    return torch.mul(dy, torch.cos(x), out=out)
-
-
-@operator("TanGradient")
-def tan_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
-    """dx = dy / cos(x)^2."""
-    dy = shaped_like(dy, x)
-    return torch.div(dy, torch.square(torch.cos(x)), out=out)
-
-
-@operator("CoshGradient")
-def cosh_gradient(dy: Tensor, x: Tensor, *, out: Out = None) -> Tensor:
-    """dx = dy * sinh(x)."""
-    x = shaped_like(x, dy)
-    return torch.mul(dy, torch.sinh(x), out=out)
-
-
-@operator("SinhGradient")
-def sinh_gradient(dy: Tensor, x: Tensor, *, out: Out = None) -> Tensor:
-    """dx = dy * cosh(x)."""
-    x = shaped_like(x, dy)
-    return torch.mul(dy, torch.cosh(x), out=out)
-
-
-@operator("ErfGradient")
-def erf_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
-    """dx = dy * 2 / sqrt(pi) * exp(-x^2)."""
-    dy = shaped_like(dy, x)
-    return torch.mul(dy, torch.exp(-x * x) * (2 / math.sqrt(math.pi)), out=out)
-
-
 @operator("CbrtGradient", inplace="0>0")
 def cbrt_gradient(dy: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy / (3 * y^2)."""
     y = shaped_like(y, dy)
     return torch.div(dy, 3 * y * y, out=out)
-
-
-@operator("CubeGradient", types=NUMBERS)
-def cube_gradient(dy: Tensor, x: Tensor, *, out: Out = None) -> Tensor:
-    """dx = dy * 3 * x^2."""
-    x = shaped_like(x, dy)
-    return torch.mul(dy, 3 * x * x, out=out)
 
 
 @operator("ReciprocalGradient", inplace="1>0")
@@ -262,6 +194,40 @@ def _declare(name: str, function: str, gradient: str, **declaration: Any) -> Non
     compute.__name__ = compute.__qualname__ = function
     operator(name, gradient=gradient, **declaration)(compute)
 
+
+def _declare_gradient(
+    name: str,
+    formula: str,
+    slope: Callable[[Tensor], Tensor],
+    combined: Callable[..., Tensor] = torch.mul,
+    *,
+    types: Any = FLOAT,
+) -> None:
+    """Declare dx = `combined`(dy, slope(x)), by name of the function as (x, dy) or as (dy, x)."""
+
+    def by_input(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
+        return combined(shaped_like(dy, x), slope(x), out=out)
+
+    def by_gradient(dy: Tensor, x: Tensor, *, out: Out = None) -> Tensor:
+        return combined(dy, slope(shaped_like(x, dy)), out=out)
+
+    compute = by_gradient if name in ("Cosh", "Cube", "Sinh") else by_input
+    compute.__doc__ = f"dx = {formula}."
+    compute.__name__ = compute.__qualname__ = f"{name.lower()}_gradient"
+    operator(f"{name}Gradient", types=types)(compute)
+
+
+_declare_gradient("Acos", "-dy / sqrt(1 - x^2)", lambda x: -torch.rsqrt(1 - x * x))
+_declare_gradient("Asin", "dy / sqrt(1 - x^2)", lambda x: torch.rsqrt(1 - x * x))
+_declare_gradient("Atan", "dy / (1 + x^2)", lambda x: 1 + x * x, torch.div)
+_declare_gradient("Cos", "-dy * sin(x)", lambda x: -torch.sin(x))
+_declare_gradient("Cosh", "dy * sinh(x)", torch.sinh)
+_declare_gradient("Cube", "dy * 3 * x^2", lambda x: 3 * x * x, types=NUMBERS)
+_ERF_SLOPE = 2 / math.sqrt(math.pi)
+_declare_gradient("Erf", "dy * 2 / sqrt(pi) * exp(-x^2)", lambda x: torch.exp(-x * x) * _ERF_SLOPE)
+_declare_gradient("Sin", "dy * cos(x)", torch.cos)
+_declare_gradient("Sinh", "dy * cosh(x)", torch.cosh)
+_declare_gradient("Tan", "dy / cos(x)^2", lambda x: torch.square(torch.cos(x)), torch.div)
 
 for _name in ("Abs", "Acos", "Asin", "Atan", "Cos", "Erf", "Sin", "Tan"):
     _declare(_name, _name.lower(), f"{_name}Gradient i0 g0 > 0")

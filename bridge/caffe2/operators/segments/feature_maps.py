@@ -13,13 +13,14 @@ and elements do not match; here this is an error.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import OutputCount, operator
+from bridge.caffe2.execution.function_operator import OperatorType, OutputCount, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import BOOL, INT32, INT64, NUMBERS_AND_BOOL, require
 from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
@@ -142,13 +143,14 @@ def _merged_gradient(maker: GradientMaker) -> None:
     )
 
 
-@operator(
+_merge = functools.partial(operator, effects=("values",), gradient=_merged_gradient)
+
+
+@_merge(
     "MergeSingleScalarFeatureTensors",
     types={"features": [VALUES, BOOL]},
     inputs="2n",
     rearranges={2: 0},
-    effects=("values",),
-    gradient=_merged_gradient,
 )
 def merge_single_scalar_feature_tensors(
     *features: Tensor, feature_ids: list[int] | None = None
@@ -170,47 +172,33 @@ def _single_lengths(given: Sequence[Tensor], masks: list[Tensor]) -> list[Tensor
     return [one[mask] for one, mask in zip(lengths, masks, strict=True)]
 
 
-@operator(
+@_merge(
     "MergeSingleListFeatureTensors",
     types={"features": [INT32, VALUES, BOOL]},
     inputs="3n",
+    outputs=4,
     rearranges={3: 1},
-    effects=("values",),
-    gradient=_merged_gradient,
 )
-def merge_single_list_feature_tensors(
-    *features: Tensor, feature_ids: list[int] | None = None
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Features: lengths, values, mask. Outputs: lengths, keys, lengths of the values, values."""
-    masks = _masks(features[2::3])
-    lengths = _single_lengths(features[::3], masks)
-    count, keys, examples, _ = _single(masks, feature_ids)
-    inner, values = _merged_values(examples, lengths, features[1::3], exact=False)
-    return count, keys, inner, values
-
-
-@operator(
+@_merge(
     "MergeSingleMapFeatureTensors",
     types={"features": [INT32, VALUES, VALUES, BOOL]},
     inputs="4n",
+    outputs=5,
     rearranges={3: 1, 4: 2},
-    effects=("values",),
-    gradient=_merged_gradient,
 )
-def merge_single_map_feature_tensors(
-    *features: Tensor, feature_ids: list[int] | None = None
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Features: lengths, keys, values, mask.
+def merge_single_feature_tensors(
+    *features: Tensor, feature_ids: list[int] | None = None, kind: OperatorType
+) -> tuple[Tensor, ...]:
+    """Features: lengths, for maps keys, values, mask.
 
-    Outputs: lengths, keys, then lengths, keys and values of the maps.
+    Outputs: lengths, keys, then lengths, keys of maps, and values of the lists or maps.
     """
-    masks = _masks(features[3::4])
-    lengths = _single_lengths(features[::4], masks)
+    n = _MERGED[kind][0]
+    masks = _masks(features[n - 1 :: n])
+    lengths = _single_lengths(features[::n], masks)
     count, keys, examples, _ = _single(masks, feature_ids)
-    inner, names, values = _merged_values(
-        examples, lengths, features[1::4], features[2::4], exact=False
-    )
-    return count, keys, inner, names, values
+    parts = (features[i::n] for i in range(1, n - 1))
+    return count, keys, *_merged_values(examples, lengths, *parts, exact=False)
 
 
 def _multi(
@@ -226,13 +214,11 @@ def _multi(
     return _count(counts), torch.cat([one.reshape(-1) for one in keys])[order], examples, order
 
 
-@operator(
+@_merge(
     "MergeMultiScalarFeatureTensors",
     types={"features": [INT32, INT64, VALUES]},
     inputs="3n",
     rearranges={2: 2},
-    effects=("values",),
-    gradient=_merged_gradient,
 )
 def merge_multi_scalar_feature_tensors(*features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Features: lengths, keys and values. Outputs: the same, merged."""
@@ -244,51 +230,32 @@ def merge_multi_scalar_feature_tensors(*features: Tensor) -> tuple[Tensor, Tenso
     return count, keys, torch.cat(values)[order]
 
 
-def _inner_lengths(given: Sequence[Tensor], examples: list[Tensor]) -> list[Tensor]:
-    """Return the lengths of the values of features."""
-    found = [flat_lengths(one) for one in given]
-    for one, counts in zip(examples, found, strict=True):
-        require(one.shape[0] == counts.shape[0], f"there are {one.shape[0]} features", counts)
-    return found
-
-
-@operator(
+@_merge(
     "MergeMultiListFeatureTensors",
     types={"features": [INT32, INT64, INT32, VALUES]},
     inputs="4n",
+    outputs=4,
     rearranges={3: 3},
-    effects=("values",),
-    gradient=_merged_gradient,
 )
-def merge_multi_list_feature_tensors(*features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Features: lengths, keys, lengths of lists, values. Outputs: the same, merged."""
-    count, keys, examples, _ = _multi(features[::4], features[1::4])
-    lengths = _inner_lengths(features[2::4], examples)
-    inner, values = _merged_values(examples, lengths, features[3::4], exact=True)
-    return count, keys, inner, values
-
-
-@operator(
+@_merge(
     "MergeMultiMapFeatureTensors",
     types={"features": [INT32, INT64, INT32, VALUES, VALUES]},
     inputs="5n",
+    outputs=5,
     rearranges={3: 3, 4: 4},
-    effects=("values",),
-    gradient=_merged_gradient,
 )
-def merge_multi_map_feature_tensors(
-    *features: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Features: lengths, keys, lengths of maps, their keys and values.
+def merge_multi_feature_tensors(*features: Tensor, kind: OperatorType) -> tuple[Tensor, ...]:
+    """Features: lengths, keys, lengths of lists or maps, keys of maps, values.
 
     Outputs: the same, merged.
     """
-    count, keys, examples, _ = _multi(features[::5], features[1::5])
-    lengths = _inner_lengths(features[2::5], examples)
-    inner, names, values = _merged_values(
-        examples, lengths, features[3::5], features[4::5], exact=True
-    )
-    return count, keys, inner, names, values
+    n = _MERGED[kind][0]
+    count, keys, examples, _ = _multi(features[::n], features[1::n])
+    lengths = [flat_lengths(one) for one in features[2::n]]
+    for one, counts in zip(examples, lengths, strict=True):
+        require(one.shape[0] == counts.shape[0], f"there are {one.shape[0]} features", counts)
+    parts = (features[i::n] for i in range(3, n))
+    return count, keys, *_merged_values(examples, lengths, *parts, exact=True)
 
 
 def _apart(examples: list[Tensor], merged: Tensor, outputs: int) -> list[Tensor]:
