@@ -3,8 +3,8 @@
 
 An output element of RoIAlign is a weighted sum of image elements. All of them together are one
 product with a sparse matrix, which torch computes by `embedding_bag`: the rows are the pixels of
-the images, each with all its channels. Upright regions on the CPU have a kernel of their own, and
-the form that torch traces is in `roi_align_products`.
+the images, each with all its channels. The CPU has kernels for both, and the form that torch traces
+of upright regions is in `roi_align_products`.
 """
 
 from __future__ import annotations
@@ -170,11 +170,14 @@ def _aligned(x: Tensor, r: Tensor, rules: RoIRules, sides: int) -> Tensor:
     return made.movedim(-1, 1) if rules.order == "NCHW" else made
 
 
-def are_of(rois: Tensor, images: int) -> bool:
-    """Return whether regions (n, 5) have image indices below `images`."""
-    if rois.dim() != 2 or rois.shape[1] != 5 or not takes_kernels(rois):
+def are_of(rois: Tensor, images: int, sides: int = 4) -> bool:
+    """Return whether regions (n, 1 + `sides`) have image indices below `images`."""
+    if rois.dim() != 2 or rois.shape[1] != 1 + sides or not takes_kernels(rois):
         return False
-    return run_kernel(roi_align_kernels.are_of, rois, *rois.shape, images)
+    return run_kernel(roi_align_kernels.are_of, rois, *rois.shape, images, sides)
+
+
+_KERNELS = {4: roi_align_kernels.roi_align, 5: roi_align_kernels.roi_align_rotated}
 
 
 @operator("RoIAlign", gradient="$Gradient i0 i1 g0 > 0")
@@ -186,19 +189,24 @@ def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> T
     Raises EnforceNotMet: a region has no image, or an image without pixels.
     Follows RoIAlignOp, caffe2/operators/roi_align_op.cc, PyTorch 1.8.1.
     """
+    return _by_kernel(x, rois, rules, 4, out)
+
+
+def _by_kernel(x: Tensor, rois: Tensor, rules: RoIRules, sides: int, out: Out = None) -> Tensor:
     if rules.order != "NCHW" or x.dim() != 4 or not takes_kernels(x, rois):
-        return _aligned(x, rois, rules, 4)
+        return _aligned(x, rois, rules, sides)
     images, channels, height, width = x.shape
     count = rois.shape[0]
-    if rules.aligned or rois.dim() != 2 or rois.shape[1] not in (4, 5) or not images:
-        _upright(regions_of(rois, 4, images)[1], rules)  # checks them
+    wide = rois.dim() == 2 and rois.shape[1] in (sides, sides + 1)
+    if rules.aligned or not wide or not images:  # checks them
+        (_upright if sides == 4 else _rotated)(regions_of(rois, sides, images)[1], rules)
     require_pixels(x, rois)
     made = x.new_empty(count, channels, *rules.bins) if out is None else out
     if not made.numel():
         return made
     sizes = images, count, rois.shape[1], channels, height, width, *rules.bins
     given = (*sizes, rules.scale, rules.ratio, rules.aligned)
-    return run_kernel(roi_align_kernels.roi_align, x, rois, made, *given)
+    return run_kernel(_KERNELS[sides], x, rois, made, *given)
 
 
 @operator("RoIAlignGradient", effects=("values",))
@@ -211,13 +219,13 @@ def roi_align_gradient(
     require(rules.order == "NCHW", "order is NCHW", rules.order)
     require(x.dim() == 4 and dy.dim() == 4, "X and dY have 4 dimensions", x, dy)
     n, channels, height, width = x.shape
-    by_kernel = sides == 4 and takes_kernels(x, rois, dy) and not rules.aligned
+    by_kernel = takes_kernels(x, rois, dy) and not rules.aligned
     by_kernel = by_kernel and dy.shape == (*rois.shape[:1], channels, *rules.bins)
-    if by_kernel and are_of(rois, n):
+    if by_kernel and are_of(rois, n, sides):
         require_pixels(x, rois)
         sizes = n, rois.shape[0], rois.shape[1], channels, height, width, *rules.bins
         given = (*sizes, rules.scale, rules.ratio, rules.aligned, True)
-        return roi_align_kernels.roi_align(torch.empty_like(x), rois, dy, *given)
+        return _KERNELS[sides](torch.empty_like(x), rois, dy, *given)
     number, regions = regions_of(rois, sides, n)
     require_pixels(x, rois)
     geometry = (_upright if sides == 4 else _rotated)(regions, rules)
@@ -227,9 +235,9 @@ def roi_align_gradient(
 
 
 @operator("RoIAlignRotated", gradient="$Gradient i0 i1 g0 > 0", effects=("values",))
-def roi_align_rotated(x: Tensor, rois: Tensor, *, rules: RoIRules) -> Tensor:
+def roi_align_rotated(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> Tensor:
     """RoIAlign of regions (center x, center y, width, height, angle in degrees).
 
     Follows RoIAlignRotatedOp, caffe2/operators/roi_align_rotated_op.cc, PyTorch 1.8.1.
     """
-    return _aligned(x, rois, rules, 5)
+    return _by_kernel(x, rois, rules, 5, out)

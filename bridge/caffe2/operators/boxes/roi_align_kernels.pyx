@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""RoIPool, and RoIAlign of upright regions, on row-major float32 images, on the CPU.
+"""RoIPool and RoIAlign on row-major float32 images, on the CPU.
 
-The samples of a region lie on a grid, so a bin is a product of two sums: each row of pixels is
-summed into bins along the row first, and then the rows into bins. Caffe2 adds four pixels for each
-sample instead.
+The samples of an upright region lie on a grid, so a bin is a product of two sums: each row of
+pixels is summed into bins along the row first, and then the rows into bins. Caffe2 adds four pixels
+for each sample instead.
 """
 
-from libc.math cimport INFINITY, ceilf, floorf, roundf
+from libc.math cimport INFINITY, ceilf, cosf, floorf, roundf, sinf
 from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -111,6 +111,16 @@ cdef void align(
         y += bins
 
 
+cdef inline void add_sample(
+    float *dx, Py_ssize_t width, const Sample *y, const Sample *x, float part
+) noexcept nogil:
+    """Add the gradient `part` of a sample to its four pixels."""
+    dx[y.low * width + x.low] += part * (y.at_low * x.at_low)
+    dx[y.low * width + x.high] += part * (y.at_low * x.at_high)
+    dx[y.high * width + x.low] += part * (y.at_high * x.at_low)
+    dx[y.high * width + x.high] += part * (y.at_high * x.at_high)
+
+
 cdef void align_back(
     float *dx, const float *dy, const Side *down, const Side *across
 ) noexcept nogil:
@@ -125,10 +135,7 @@ cdef void align_back(
             for c in range(across.bins):
                 part = dy[b * across.bins + c] * share
                 for _t in range(across.grid):
-                    dx[y.low * across.size + x.low] += part * (y.at_low * x.at_low)
-                    dx[y.low * across.size + x.high] += part * (y.at_low * x.at_high)
-                    dx[y.high * across.size + x.low] += part * (y.at_high * x.at_low)
-                    dx[y.high * across.size + x.high] += part * (y.at_high * x.at_high)
+                    add_sample(dx, across.size, y, x, part)
                     x += 1
             y += 1
 
@@ -148,15 +155,28 @@ cdef Py_ssize_t samples_of(float length, Py_ssize_t bins, Py_ssize_t ratio) noex
 # pyi: from torch import Tensor
 
 
-def are_of(regions: Tensor, Py_ssize_t count, Py_ssize_t columns, Py_ssize_t images) -> bool:
-    """Return whether the image index of each region, the first of five columns, is in range."""
+def are_of(
+    regions: Tensor, Py_ssize_t count, Py_ssize_t columns, Py_ssize_t images, Py_ssize_t sides
+) -> bool:
+    """Return whether the image index of each region, a column before its `sides`, is in range."""
     cdef const float *region = floats_of(regions, count * columns)
     cdef bint found = images > 0
     cdef Py_ssize_t i
-    if columns == 5:
+    if columns > sides:
         for i in range(count):
-            found &= -1 < region[5 * i] < images
+            found &= -1 < region[columns * i] < images
     return found
+
+
+cdef int require_images(
+    object regions, Py_ssize_t count, Py_ssize_t columns, Py_ssize_t images, Py_ssize_t sides
+) except -1:
+    cdef const float *region = floats_of(regions, count * columns)
+    if not are_of(regions, count, columns, images, sides):
+        raise EnforceNotMet(
+            "The operator requires that image indices of regions are from 0 to below "
+            f"{images}; got {[region[i * columns] for i in range(count)]}.")
+    return 0
 
 
 def roi_align(
@@ -184,10 +204,7 @@ def roi_align(
     cdef float *out = floats_of(y, count * channels * pooled_h * pooled_w)
     cdef float offset = 0.5 if aligned else 0.0
     cdef float start_h, start_w, size_h, size_w
-    if not are_of(regions, count, columns, images):
-        raise EnforceNotMet(
-            "The operator requires that image indices of regions are from 0 to below "
-            f"{images}; got {[all_regions[i * columns] for i in range(count)]}.")
+    require_images(regions, count, columns, images, 4)
     cdef float *sizes = <float *>malloc((count + 1) * 4 * sizeof(float))
     if sizes == NULL:
         raise MemoryError
@@ -240,6 +257,71 @@ def roi_align(
         free(across.samples)
         free(rows)
     return x if back else y
+
+
+def roi_align_rotated(
+    x: Tensor, regions: Tensor, y: Tensor, Py_ssize_t images, Py_ssize_t count, Py_ssize_t columns,
+    Py_ssize_t channels, Py_ssize_t height, Py_ssize_t width, Py_ssize_t pooled_h,
+    Py_ssize_t pooled_w, float scale, Py_ssize_t ratio, bint aligned, bint back=False
+) -> Tensor:
+    """As `roi_align`, of regions center x, center y, width, height, degrees."""
+    cdef float *all_images = floats_of(x, images * channels * height * width)
+    cdef const float *region = floats_of(regions, count * columns)
+    cdef float *out = floats_of(y, count * channels * pooled_h * pooled_w)
+    cdef Py_ssize_t bins = pooled_h * pooled_w, plane = height * width
+    cdef Py_ssize_t b, c, s, _i, up, across
+    cdef float offset = 0.5 if aligned else 0.0, least = 0 if aligned else 1
+    cdef float sine, cosine, size_h, size_w, center_y, center_x, down, right, share
+    cdef float *image
+    cdef float *pixels
+    cdef Sample at_y, at_x
+    require_images(regions, count, columns, images, 5)
+    with nogil:
+        if back:
+            memset(all_images, 0, images * channels * plane * sizeof(float))
+        else:
+            memset(out, 0, count * channels * bins * sizeof(float))
+        for _i in range(count):
+            image = all_images
+            if columns > 5:
+                image += <Py_ssize_t>region[0] * channels * plane
+            region += columns - 5
+            center_x, center_y = region[0] * scale - offset, region[1] * scale - offset
+            size_w, size_h = max(region[2] * scale, least), max(region[3] * scale, least)
+            sine = sinf(region[4] * <float>(3.14159265358979323846 / 180))
+            cosine = cosf(region[4] * <float>(3.14159265358979323846 / 180))
+            region += 5
+            up = samples_of(size_h, pooled_h, ratio)
+            across = samples_of(size_w, pooled_w, ratio)
+            if <double>up * across * bins >= <double>MOST:
+                with gil:
+                    raise MemoryError("A region has more samples than any memory holds.")
+            share = <float>1.0 / max(up * across, 1)
+            for b in range(bins):
+                for s in range(up * across):
+                    down = size_h / pooled_h * (b // pooled_w + (s // across + <float>0.5) / up)
+                    right = size_w / pooled_w * (b % pooled_w + (s % across + <float>0.5) / across)
+                    down, right = down - size_h / 2, right - size_w / 2
+                    at_y = sample(down * cosine - right * sine + center_y, height)
+                    at_x = sample(right * cosine + down * sine + center_x, width)
+                    at_y.at_low, at_y.at_high = at_y.at_low * share, at_y.at_high * share
+                    for c in range(channels):
+                        pixels = image + c * plane
+                        if back:
+                            add_sample(pixels, width, &at_y, &at_x, out[c * bins + b])
+                        else:
+                            out[c * bins + b] += sampled(pixels, width, &at_y, &at_x)
+            out += channels * bins
+    return x if back else y
+
+
+cdef inline float sampled(
+    const float *pixels, Py_ssize_t width, const Sample *y, const Sample *x
+) noexcept nogil:
+    cdef const float *low = pixels + y.low * width
+    cdef const float *high = pixels + y.high * width
+    return y.at_low * (low[x.low] * x.at_low + low[x.high] * x.at_high) + y.at_high * (
+        high[x.low] * x.at_low + high[x.high] * x.at_high)
 
 
 cdef Py_ssize_t within(float place, Py_ssize_t first, Py_ssize_t size) noexcept nogil:

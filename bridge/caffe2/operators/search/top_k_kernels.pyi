@@ -13,3 +13,6 @@ def top_k(
     inner: int,
     k: int,
 ) -> Tensor: ...
+def top_k_of_segments(
+    x: Tensor, values: Tensor, places: Tensor, lengths: Tensor, segments: int, n: int, k: int
+) -> Tensor: ...

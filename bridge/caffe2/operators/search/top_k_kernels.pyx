@@ -5,9 +5,12 @@
 Operands are row-major torch tensors; only their numbers of elements are checked.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.operators.base.length_kernels import sum_of_lengths
 
 
 cdef inline bint is_before(float a, int64_t i, float b, int64_t j) noexcept nogil:
@@ -105,4 +108,30 @@ def top_k(
                     for j in range(k):
                         place = at_axis[at + j * inner]
                         at_all[at + j * inner] = -1 if place < 0 else (o * n + place) * inner + i
+    return values
+
+
+def top_k_of_segments(
+    x: Tensor, values: Tensor, places: Tensor, lengths: Tensor, Py_ssize_t segments, Py_ssize_t n,
+    Py_ssize_t k
+) -> Tensor:
+    """Set `values` to the `k` largest elements of each segment, `places` to where they are in it.
+
+    x: (n). values, which are returned: (segments, k). places: the same, of int64. lengths:
+    (segments), int32; elements after the last segment are left out.
+    Raises EnforceNotMet: a length is negative, or there are fewer elements.
+    """
+    cdef const float *source = floats_of(x, n)
+    cdef float *found = floats_of(values, segments * k)
+    cdef int64_t *at = <int64_t *>floats_of(places, segments * k)
+    cdef const int32_t *counts = <const int32_t *>floats_of(lengths, segments)
+    cdef Py_ssize_t s
+    total = sum_of_lengths(lengths, segments)
+    if total > n:
+        raise EnforceNotMet(
+            f"The operator requires that there are {total} elements, the sum of the lengths; got "
+            f"{[n]}.")
+    for s in range(segments):
+        of_row(source, counts[s], k, 1, found + s * k, at + s * k)
+        source += counts[s]
     return values

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, NUMBERS, has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import (
     check_lengths,
     counts_of,
@@ -17,6 +18,7 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     rows_at,
     segment_ids,
 )
+from bridge.caffe2.operators.search import top_k_kernels
 from bridge.caffe2.operators.search.top_k import sorted_down
 from bridge.caffe2.operators.segments.lengths import require_lengths
 
@@ -79,6 +81,10 @@ def lengths_top_k(x: Tensor, lengths: Tensor, *, k: int = -1) -> tuple[Tensor, T
     require(k >= 1, "k is at least 1", k)
     require(x.dim() == 1, "X has one dimension", x)
     count, n = lengths.shape[0], x.shape[0]
+    if takes_kernels(x) and takes_kernels(lengths, dtype=torch.int32):
+        made, places = x.new_empty(count, k), x.new_empty((count, k), dtype=torch.int64)
+        given = places, lengths, count, n, k
+        return run_kernel(top_k_kernels.top_k_of_segments, x, made, *given), places.int()
     check_lengths(lengths)
     ends = lengths.cumsum(0, dtype=torch.int64)
     if has_values(lengths):
