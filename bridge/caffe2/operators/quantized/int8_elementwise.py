@@ -115,8 +115,8 @@ class Int8Add(Int8Operator):
         if shift > 30 or not all(0 <= one.zero_point <= 255 for one in (a, b)):
             found = a.bytes.long() * by_a + b.bytes.long() * by_b + sums
             return clamped(shifted(found, shift), self.zero_point, self.lowest)
-        made = torch.empty(a.bytes.shape, dtype=torch.uint8, device="cpu")
         pair = a.bytes.contiguous(), b.bytes.contiguous()
+        made = torch.empty_like(pair[0])
         numbers = (made.numel(), by_a, by_b, sums, shift, self.zero_point, self.lowest)
         int8_kernels.add_scaled(made, *pair, *numbers)
         return made

@@ -10,6 +10,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from bridge.caffe2.operators.base.cloned cimport cloned_void, inlined_void
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
+cdef enum:
+    BLOCK = 1024    # numbers that stay in the first cache
+
 # pyi: from torch import Tensor
 
 
@@ -57,18 +60,34 @@ cdef inline inlined_void put_byte(
     y[0] = <uint8_t>(most if value > most else value)
 
 
-cdef cloned_void rescale_row(
-    uint8_t *y, const float *sums, const int32_t *bias, int64_t n, double by, int shift,
-    int32_t zero_point, int32_t lowest
-) noexcept nogil:
+cdef inline int32_t scaled(float total, int32_t bias, double by) noexcept nogil:
+    """Return (total + bias) * by, rounded to the nearest, halves up."""
     # Doubles are exact here, and vectors of every processor have them. What is added makes them
     # positive, so that the conversion, which cuts off, rounds down.
-    cdef double more = (1 << 26) + 0.5
-    cdef int32_t less = 1 << 26, value
-    cdef int64_t i
-    for i in range(n):
-        value = <int32_t>((<double>sums[i] + <double>bias[i]) * by + more) - less
-        put_byte(y + i, value, shift, zero_point, lowest)
+    return <int32_t>(<double>(<int32_t>total + bias) * by + ((1 << 26) + 0.5)) - (1 << 26)
+
+
+cdef cloned_void rescale_rows(
+    uint8_t *y, const float *sums, const int32_t *bias, int64_t rows, int64_t n, double by,
+    int shift, int32_t zero_point, int32_t lowest
+) noexcept nogil:
+    # Rows of few numbers are shorter than a vector of bytes, so blocks of rows become bytes.
+    cdef int32_t[BLOCK] block
+    cdef int64_t at_once, i, j, row = 0
+    while row < rows:
+        at_once = min(rows - row, max(BLOCK // n, 1))
+        if n > BLOCK:
+            for i in range(n):
+                put_byte(y + i, scaled(sums[i], bias[i], by), shift, zero_point, lowest)
+        else:
+            for j in range(at_once):
+                for i in range(n):
+                    block[j * n + i] = scaled(sums[j * n + i], bias[i], by)
+            for i in range(at_once * n):
+                put_byte(y + i, block[i], shift, zero_point, lowest)
+        y += at_once * n
+        sums += at_once * n
+        row += at_once
 
 
 def rescale_with_bias(
@@ -89,11 +108,9 @@ def rescale_with_bias(
     with nogil:
         for i in range(n):
             fits &= -(1 << 25) < given[i] and given[i] < 1 << 25
-        if fits:
-            for i in range(rows):
-                rescale_row(
-                    target + i * n, source + i * n, given, n, by, shift, <int32_t>zero_point,
-                    <int32_t>lowest)
+        if fits and n:
+            rescale_rows(
+                target, source, given, rows, n, by, shift, <int32_t>zero_point, <int32_t>lowest)
     return fits
 
 

@@ -131,7 +131,7 @@ def clamped(values: Tensor, zero_point: int, lowest: int) -> Tensor:
 def floats_of(x: Tensor, zero_point: int) -> Tensor:
     """Return bytes less the zero point, as float32."""
     x = x.contiguous()
-    made = torch.empty(x.shape, dtype=torch.float32, device="cpu")
+    made = torch.empty_like(x, dtype=torch.float32)
     int8_kernels.floats_of_bytes(made, x, x.numel(), zero_point)
     return made
 
@@ -147,9 +147,9 @@ def rescaled(sums: Tensor, bias: Tensor, scale: float, zero_point: int, lowest: 
     require(fits, "the scale of the sums over that of the output is from 2**-32 to below 1", scale)
     bits = float32_bits(scale)
     multiplier = ((bits & 0x007FFFFF) | 0x00800000) << 7
-    made = torch.empty(sums.shape, dtype=torch.uint8, device="cpu")
     shift = 127 + 31 - 32 - (bits >> 23)
     sums, bias = sums.contiguous(), bias.contiguous()
+    made = torch.empty_like(sums, dtype=torch.uint8)
     n = bias.numel()
     how = (multiplier, shift, zero_point, lowest)
     if sums.dtype != torch.float32 or not int8_kernels.rescale_with_bias(

@@ -29,6 +29,17 @@ def test_float_sums_are_rescaled_as_whole_numbers(scale: float, zero_point: int)
         torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize(
+    "sizes", [(0, 3), (3, 0), (1, 1), (400, 3), (17, 64), (3, 1024), (2, 1500)]
+)
+def test_rows_of_any_number_and_length_are_rescaled(sizes: tuple[int, int]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    sums = torch.randint(-100_000, 100_000, sizes, generator=generator).float()
+    biases = torch.arange(sizes[1], dtype=torch.int32) - 700
+    found = rescaled(sums, biases, 0.00123, 128, 0)
+    torch.testing.assert_close(found, by_int64(sums, biases, 0.00123, 128, 0), rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("shift", [0, 1, 14, 21, 30])
 def test_scaled_bytes_are_added_as_int64(shift: int) -> None:
     a, b = (torch.arange(256, dtype=torch.uint8).roll(7 * i) for i in range(2))
