@@ -6,6 +6,7 @@ Follows Net, caffe2/python/core.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
@@ -20,7 +21,6 @@ from bridge.caffe2.base.messages import as_message, caffe2_pb2, check_text, kind
 from bridge.caffe2.base.names import new_name
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.core.cloning import blob_names, net_names_used
-from bridge.caffe2.core.name_prefix import prefixes
 from bridge.caffe2.core.net_observing import NetObserving
 from bridge.caffe2.core.net_rewriting import NetRewriting
 from bridge.caffe2.definitions.argument_values import MakeArgument
@@ -41,6 +41,16 @@ from bridge.caffe2.gradients.gradient_slice import GradientSlice
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar
+
+
+class _Prefixes(threading.local):
+    """The prefixes of names of new nets, from the builders whose `with` blocks a thread is in."""
+
+    def __init__(self) -> None:
+        self.open = [""]  # the innermost last; an empty str outside of all
+
+
+prefixes = _Prefixes()
 
 
 class Net(NetObserving, NetRewriting):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bridge.annotation import Any
-from bridge.caffe2.core.cloning import rename
+from bridge.caffe2.core.cloning import blob_names, rename
 from bridge.caffe2.definitions.argument_values import MakeArgument
 
 
@@ -32,9 +32,7 @@ def only_reader(net: Any, position: int) -> int | None:
 
 def new_blob_name(net: Any, wanted: str) -> str:
     """Return `wanted`, or that with a number that makes it a name which no blob of the net has."""
-    used = {*net.external_input, *net.external_output}
-    for operator in net.op:
-        used.update(operator.input, operator.output)
+    used = blob_names(net)
     name, number = wanted, 0
     while name in used:
         name, number = f"{wanted}_{number}", number + 1

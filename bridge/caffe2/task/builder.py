@@ -13,8 +13,7 @@ from collections.abc import Iterable
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
-from bridge.caffe2.core.name_prefix import prefixes
-from bridge.caffe2.core.net import Net
+from bridge.caffe2.core.net import Net, prefixes
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.modeling.context import Managed
 
