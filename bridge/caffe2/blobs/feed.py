@@ -38,7 +38,7 @@ def _put_on(blob: BlobCore, value: Any, device_option: Any) -> None:
     or EnforceNotMet: an unknown device, or a value that cannot be there.
     """
     device = _device_of(device_option)
-    if device is None or isinstance(value, (bytes, str)):
+    if isinstance(value, (bytes, str)):
         put(blob, value)
     elif not is_array(value):
         _put_tensor_on(blob, value, device)
@@ -87,15 +87,13 @@ def _put_tensor_on(blob: BlobCore, value: Any, device: Device) -> None:
         blob._set_tensor(tensor, own=False)
 
 
-def _device_of(option: Any) -> Device | None:
-    """Return the device that a `device_option` specifies; None for None.
+def _device_of(option: Any) -> Device:
+    """Return the device that a `device_option` specifies.
 
     `option` is whatever `Device` takes, or an object with the fields of Caffe2's DeviceOption,
     `device_type` and `device_id`. Raises EnforceNotMet, also a TypeError or ValueError: it does not
     specify a device that can hold tensors.
     """
-    if option is None:
-        return None
     number = getattr(option, "device_type", None)
     if number is None:
         return Device(option)

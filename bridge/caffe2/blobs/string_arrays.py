@@ -52,24 +52,17 @@ def encoded_elements(array: np.ndarray[Any, Any]) -> list[bytes]:
     import numpy as np
 
     flat = np.ascontiguousarray(array).reshape(-1)
-    if flat.dtype.kind == "O":
-        plain = plain_elements(flat)
-        if plain is not None:
-            return plain
-    elif flat.dtype.kind in "SU" and flat.dtype.isnative:
+    if flat.dtype.kind in "SU" and flat.dtype.isnative:
         return fixed_width_elements(flat)
-    items: list[Any] = flat.tolist()
-    # set() and map() run in C.
-    kinds = set(map(type, items))
-    if kinds == {bytes}:
-        return items
-    if kinds <= {str}:
-        return list(map(str.encode, items))
-    for index, item in enumerate(items):
+    flat = flat.astype(object, copy=False)
+    plain = plain_elements(flat)
+    if plain is not None:
+        return plain
+    for index, item in enumerate(flat):
         if not isinstance(item, (bytes, str)):
             raise TypeError(
                 f"element {index} of the array, {shortened(item)}, is of type "
                 f"{type(item).__name__}; the elements of an array of dtype {array.dtype} must be "
                 "bytes or str"
             )
-    return [as_bytes(item) for item in items]
+    return [as_bytes(item) for item in flat]
