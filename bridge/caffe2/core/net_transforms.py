@@ -39,17 +39,10 @@ def new_blob_name(net: Any, wanted: str) -> str:
     return name
 
 
-def _add_nnpack(net: Any) -> None:
-    """Set the engine of convolutions to NNPACK, which is torch's own choice here."""
+def _to_nnpack(net: Any, *types: str) -> None:
+    """Set the engine of operators of these types to NNPACK, which is torch's own choice here."""
     for operator in net.op:
-        if operator.type in ("Conv", "ConvRelu"):
-            operator.engine = "NNPACK"
-
-
-def _conv_to_nnpack(net: Any) -> None:
-    """Set the engine of convolutions of images to NNPACK, unless it is that."""
-    for operator in net.op:
-        if operator.type == "Conv":
+        if operator.type in types:
             operator.engine = "NNPACK"
 
 
@@ -103,8 +96,10 @@ def _remove_dead_code(net: Any) -> None:
 
 # The transforms of `workspace.C.run_transform`, and of `workspace.ApplyTransform`.
 GRAPH_TRANSFORMS: dict[str, Callable[[Any], None]] = {
-    "AddNNPACK": _add_nnpack,
+    "AddNNPACK": lambda net: _to_nnpack(net, "Conv", "ConvRelu"),
     "DeadCodeElim": _remove_dead_code,
     "FuseNNPACKConvRelu": _fuse_conv_relu,
 }
-REGISTERED_TRANSFORMS: dict[str, Callable[[Any], None]] = {"ConvToNNPack": _conv_to_nnpack}
+REGISTERED_TRANSFORMS: dict[str, Callable[[Any], None]] = {
+    "ConvToNNPack": lambda net: _to_nnpack(net, "Conv"),
+}

@@ -260,9 +260,15 @@ def _upsample(node: Node) -> None:
     node.add("ResizeNearest", node.inputs[:1], node.outputs, **node.attributes)
 
 
-def _batch_normalization(node: Node) -> None:
-    node.attributes.setdefault("is_test", 1)
-    plain(node)
+def _with_defaults(**defaults: float) -> Callable[[Node], None]:
+    """Return the rule of an operator that differs in names and in the defaults of attributes."""
+
+    def rule(node: Node) -> None:
+        for name, value in defaults.items():
+            node.attributes.setdefault(name, value)
+        plain(node)
+
+    return rule
 
 
 def _dropout(node: Node) -> None:
@@ -274,12 +280,6 @@ def _dropout(node: Node) -> None:
     if node.attributes["is_test"] and any(node.outputs[1:]):  # nothing is dropped
         node.add("ConstantFill", node.inputs, node.outputs[1:], value=1, dtype=CAFFE2_TYPES[9])
         node.outputs = node.outputs[:1]
-    plain(node)
-
-
-def _lrn(node: Node) -> None:
-    node.attributes.setdefault("alpha", 1e-4)
-    node.attributes.setdefault("beta", 0.75)
     plain(node)
 
 
@@ -366,16 +366,6 @@ def _shape(node: Node) -> None:
     plain(node)
 
 
-def _scatter(node: Node) -> None:
-    node.attributes.setdefault("axis", 0)
-    plain(node)
-
-
-def _arg_max(node: Node) -> None:
-    node.attributes.setdefault("axis", 0)
-    plain(node)
-
-
 def _p_relu(node: Node) -> None:
     x, slope = node.inputs
     shape, rank = node.shapes.get(slope, []), len(node.shapes.get(x, []))
@@ -391,10 +381,10 @@ def _p_relu(node: Node) -> None:
 
 
 _RULES: dict[str, Callable[[Node], None]] = {
-    "ArgMax": _arg_max,
-    "ArgMin": _arg_max,
+    "ArgMax": _with_defaults(axis=0),
+    "ArgMin": _with_defaults(axis=0),
     "AveragePool": _windows,
-    "BatchNormalization": _batch_normalization,
+    "BatchNormalization": _with_defaults(is_test=1),
     "Cast": _cast,
     "Clip": _attributes_only,
     "Concat": _with_extra_output,
@@ -411,7 +401,7 @@ _RULES: dict[str, Callable[[Node], None]] = {
     "GlobalMaxPool": _windows,
     "Int8Concat": _with_extra_output,
     "Int8Reshape": _with_extra_output,
-    "LRN": _lrn,
+    "LRN": _with_defaults(alpha=1e-4, beta=0.75),
     "LogSoftmax": _softmax,
     "LpPool": _windows,
     "MatMul": _mat_mul,
@@ -431,7 +421,7 @@ _RULES: dict[str, Callable[[Node], None]] = {
     "ReduceSum": _axes,
     "Reshape": _with_extra_output,
     "Resize": _upsample,
-    "Scatter": _scatter,
+    "Scatter": _with_defaults(axis=0),
     "Shape": _shape,
     "Slice": _slice,
     "Softmax": _softmax,
