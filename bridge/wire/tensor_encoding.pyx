@@ -25,7 +25,7 @@ from bridge.wire.tensor_decoding cimport (
     coding_of,
     elements_at,
 )
-from bridge.wire.varints cimport U8, Kind, encode, packed_size, varint_size
+from bridge.wire.varints cimport U8, Kind, encode, packed_size, varint_size, write_varint
 
 from bridge.c10.errors import EnforceNotMet
 
@@ -148,7 +148,7 @@ cdef bint _write_strings(
     list items, Py_ssize_t begin, int64_t n, uint8_t* out, int64_t nbytes,
 ) noexcept:
     cdef uint8_t* end = out + nbytes
-    cdef int64_t size, left
+    cdef int64_t size
     cdef PyObject* item
     cdef Py_ssize_t i
     if begin + n > PyList_GET_SIZE(items):
@@ -156,16 +156,10 @@ cdef bint _write_strings(
     for i in range(begin, begin + n):
         item = PyList_GET_ITEM(items, i)
         size = Py_SIZE(item)
-        left = size
         if end - out < 1 + varint_size(size) + size:
             return False
         out[0] = STRING_TAG
-        out += 1
-        while left >= 0x80:
-            out[0] = <uint8_t>(left & 0x7F) | 0x80
-            left >>= 7
-            out += 1
-        out[0] = <uint8_t>left
-        memcpy(out + 1, c_bytes(item), size)
-        out += 1 + size
+        out = write_varint(out + 1, end, size)
+        memcpy(out, c_bytes(item), size)
+        out += size
     return out == end

@@ -21,6 +21,7 @@ cdef const uint8_t* read_varint(
     const uint8_t* at, const uint8_t* end, uint64_t* value) noexcept nogil
 
 cdef int varint_size(uint64_t value) noexcept nogil
+cdef uint8_t* write_varint(uint8_t* out, const uint8_t* end, uint64_t value) noexcept nogil
 cdef int64_t packed_size(Kind kind, const void* values, int64_t n) noexcept nogil
 cdef bint encode(
     Kind kind, const void* values, int64_t n, uint8_t* out, int64_t nbytes) noexcept nogil

@@ -327,7 +327,7 @@ cdef inline uint8_t* _write_long(uint8_t* out, uint64_t value) noexcept nogil:
     return out + size
 
 
-cdef uint8_t* _write_short(uint8_t* out, const uint8_t* end, uint64_t value) noexcept nogil:
+cdef uint8_t* write_varint(uint8_t* out, const uint8_t* end, uint64_t value) noexcept nogil:
     """Encode a varint before `end`; return NULL if it does not fit."""
     while out < end:
         if value < 0x80:
@@ -364,7 +364,7 @@ cdef bint _encode(
             out = _write_long(out, <uint64_t><int64_t>values[i])
             i += 1
     while i < n:
-        out = _write_short(out, end, <uint64_t><int64_t>values[i])
+        out = write_varint(out, end, <uint64_t><int64_t>values[i])
         if out == NULL:
             return False
         i += 1

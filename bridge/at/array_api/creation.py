@@ -152,7 +152,7 @@ def linspace(
 ) -> Tensor:
     """Return `num` numbers from `start` to `stop`, evenly spaced; without it if not `endpoint`."""
     own = as_type(dtype) if dtype is not None else _default_type(start, stop, 1.0)
-    found: Tensor = _spaced(
+    found: Tensor = on_memory(torch.linspace)(
         start,
         stop,
         num if endpoint else num + 1,
@@ -160,11 +160,6 @@ def linspace(
         device="cpu" if device is None else device,
     )
     return found if endpoint else found[:num]
-
-
-@on_memory
-def _spaced(start: Any, stop: Any, num: int, *, dtype: Any, device: Any) -> torch.Tensor:
-    return torch.linspace(start, stop, num, dtype=dtype, device=device)
 
 
 def eye(

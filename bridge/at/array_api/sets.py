@@ -26,8 +26,8 @@ def _sorted_order(flat: torch.Tensor) -> torch.Tensor:
 
 
 @on_memory
-def _unique(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Return the values, first indices, inverse indices and counts."""
+def unique_all(x: torch.Tensor, /) -> unique_all_result:
+    """Return the distinct elements, where each is first, where each element is, and how many."""
     flat = x.flatten()
     order = _sorted_order(flat)
     ordered = flat[order]
@@ -37,12 +37,7 @@ def _unique(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     inverse = torch.empty_like(order)
     inverse[order] = torch.cumsum(starts, 0) - 1
     counts = torch.diff(firsts, append=firsts.new_full((1,), flat.numel()))
-    return ordered[firsts], order[firsts], inverse.reshape(x.shape), counts
-
-
-def unique_all(x: Tensor, /) -> unique_all_result:
-    """Return the distinct elements, where each is first, where each element is, and how many."""
-    return unique_all_result(*_unique(x))
+    return unique_all_result(ordered[firsts], order[firsts], inverse.reshape(x.shape), counts)
 
 
 def unique_counts(x: Tensor, /) -> unique_counts_result:

@@ -7,11 +7,9 @@ from bridge import c10
 from bridge.annotation import Any
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceValueError
-from bridge.c10.type_table import TypeTable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Final
 
 
@@ -80,10 +78,12 @@ FIELDS: dict[int, str] = {
     ),
 }
 
-# The number of each element type. BYTE is the old number of uint8, which is read but not written.
-NUMBERS: Mapping[TypeMeta, int] = TypeTable(
-    *((meta, number) for number, meta in ELEMENT_TYPES.items() if number != DataType.BYTE)
-)
+# The number of each element type, by the type's name: a TypeMeta that is hashed before torch is
+# imported never has the hash of its torch.dtype. BYTE is the old number of uint8, which is read but
+# not written.
+NUMBERS: dict[str, int] = {
+    meta.name: number for number, meta in ELEMENT_TYPES.items() if number != DataType.BYTE
+}
 
 _NUMBERS_BY_NAME = {
     name: number

@@ -51,7 +51,7 @@ def NumpyArrayToCaffe2Tensor(arr: np.ndarray[Any, Any], name: str | None = None)
 
     Raises EnforceNotMet: the array has bools, float16 or another type without a field of its own.
     """
-    number = next((n for meta, n in NUMBERS.items() if arr.dtype == meta.name), DataType.BOOL)
+    number = next((n for name, n in NUMBERS.items() if arr.dtype == name), DataType.BOOL)
     if number in (DataType.BOOL, *_ENCODED):
         raise EnforceNotMet(
             f"Numpy data type not supported yet: {arr.dtype}", "NumpyArrayToCaffe2Tensor"

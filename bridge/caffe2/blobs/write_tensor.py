@@ -136,11 +136,11 @@ def _number_and_field(tensor: Tensor) -> tuple[int, int]:
         return DataType.UNDEFINED, 0
     if dtype is _RECORD:
         return DataType.UNDEFINED, 0
-    number = NUMBERS.get(dtype)
+    number = NUMBERS.get(dtype.name)
     if number is None:
         raise EnforceTypeError(
             f"Caffe2's files have no elements of {dtype}; convert the tensor to one of "
-            f"{', '.join(meta.name for meta in NUMBERS)}"
+            f"{', '.join(NUMBERS)}"
         )
     return number, _FIELD_NUMBERS[FIELDS[number]]
 
@@ -163,7 +163,7 @@ def int8_message(quantized: Int8TensorCPU, name: bytes) -> bytes:
     head += b"\x21" + struct.pack("<d", quantized.zero_point) + b"\x28\x00"
     if nbytes:
         head += length_head(6, nbytes)
-    tail = tagged(7, name) + b"\x40" + varint(NUMBERS[dtype])
+    tail = tagged(7, name) + b"\x40" + varint(NUMBERS[dtype.name])
     size = len(head) + nbytes + len(tail)
     head = tagged(1, name) + tagged(2, b"Int8TensorCPU") + length_head(5, size) + head
     require_message_size(len(head) + nbytes + len(tail))

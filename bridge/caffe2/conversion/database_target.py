@@ -28,7 +28,7 @@ def write_records(db: Writer, entries: Sequence[Entry], streams: Iterable[Entry]
     """
     require_names([entry.name for entry in entries], _CALLER)
     for entry in entries:
-        if entry.message is None and _type_of(entry) not in NUMBERS:
+        if entry.message is None and _type_name(entry) not in NUMBERS:
             raise EnforceTypeError(
                 f"Caffe2's files have no elements of {entry.dtype}, as {entry.name!r} has.", _CALLER
             )
@@ -37,9 +37,9 @@ def write_records(db: Writer, entries: Sequence[Entry], streams: Iterable[Entry]
             db.put(key, *parts)
 
 
-def _type_of(entry: Entry) -> TypeMeta | None:
+def _type_name(entry: Entry) -> str | None:
     try:
-        return TypeMeta.Make(entry.dtype)
+        return TypeMeta.Make(entry.dtype).name
     except TypeError:
         return None
 

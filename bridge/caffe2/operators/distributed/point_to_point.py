@@ -55,7 +55,7 @@ class SendTensor(_PointToPoint):
         with world.group("ReceiveTensor") as group:
             if not self.GetSingleArgument("raw_buffer", False):
                 sizes = list(x.shape)
-                header = [NUMBERS[dtype], len(sizes), *sizes]
+                header = [NUMBERS[dtype.name], len(sizes), *sizes]
                 header += [0] * (_MOST_DIMENSIONS + 2 - len(header))
                 message = torch.tensor(header, dtype=torch.int64, device=self.header_device(world))
                 world.finish(group.send([message], dst, tag), timeout)
