@@ -44,11 +44,12 @@ def lazily(
         if name not in where:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         place, original = where[name]
-        _under_way.append(get_ident())
+        thread = get_ident()  # once: without memory, a second call would leave the first's behind
+        _under_way.append(thread)
         try:
             __import__(place)
         finally:
-            _under_way.remove(get_ident())
+            _under_way.remove(thread)
         found = sys.modules[place]
         is_module = original == "C" or place.endswith(f".{original}")
         value = found if is_module else getattr(found, original)

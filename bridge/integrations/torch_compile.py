@@ -262,6 +262,7 @@ def register() -> None:
     # ``x.dtype`` of an argument, which guards compare
     torch.utils._pytree.register_constant(TypeMeta)
     _let_tensors_leave()
+    _keep_the_class()
     _answer_for_the_class()
     _break_at_operators_in_place()
 
@@ -277,6 +278,23 @@ def _let_tensors_leave() -> None:
 
     # (else it would be compiled, too)
     utils.to_subclass = torch.compiler.disable(to_subclass)  # type: ignore[no-untyped-call]
+
+
+def _keep_the_class() -> None:
+    """Patch torch 2.14, where a tensor that is written in place loses its class (2.15 keeps it)."""
+    if not torch.__version__.startswith("2.14."):
+        return
+    from torch._dynamo.variables.tensor import TensorVariable
+
+    variable: Any = TensorVariable
+    inner = variable.synchronize_attributes
+
+    def synchronize_attributes(self: Any, *arguments: Any) -> None:
+        cls = self.class_type
+        inner(self, *arguments)
+        self.class_type = cls
+
+    variable.synchronize_attributes = synchronize_attributes
 
 
 def _answer_for_the_class() -> None:

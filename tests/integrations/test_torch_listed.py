@@ -69,7 +69,7 @@ def test_operators_that_are_classes_run_on_the_tensors() -> None:
     assert [one.tolist() for one in parts] == [[[1.0, 2.0]], [[3.0, 4.0]]]
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
 def test_a_script_that_calls_them_is_saved_and_loaded() -> None:
     OPS.RoIAlign, OPS.Logit  # noqa: B018  # registers them, as the script finds them by name
 

@@ -12,6 +12,8 @@ from torch.utils import _pytree as pytree
 import bridge
 from bridge import at
 
+RELEASE = tuple(map(int, torch.__version__.split(".")[:2]))
+
 
 def test_vmap_maps_over_tensors() -> None:
     x, y = at.arange(6.0).reshape(2, 3), at.ones(3)
@@ -66,8 +68,12 @@ def test_tensors_are_leaves_of_trees_unless_torch_cannot_have_them() -> None:
     assert pytree.tree_map(lambda leaf: leaf.dim(), tree)["x"] == [1]
 
 
+@pytest.mark.skipif(RELEASE < (2, 9), reason="taken from torch 2.9 on")
 @pytest.mark.parametrize("strict", [False, True])
 def test_export_takes_at_tensors_as_examples(strict: bool) -> None:
+    if strict and RELEASE < (2, 13):
+        pytest.skip("torch 2.9 cannot trace operators of classes that are not torch's")
+
     class Module(torch.nn.Module):
         def forward(self, x: Any, others: dict[str, Any]) -> Any:
             return x * 2 + others["y"]
