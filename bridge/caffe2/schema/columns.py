@@ -225,8 +225,8 @@ def data_type_for_dtype(dtype: np.dtype[Any]) -> int:
     base = np.dtype(dtype).base
     if base == np.dtype(str):
         return DataType.STRING
-    for meta, number in NUMBERS.items():
-        if number != DataType.STRING and base == np.dtype(meta.name):
+    for name, number in NUMBERS.items():
+        if number != DataType.STRING and base == np.dtype(name):
             return number
     raise EnforceTypeError(f"Unknown dtype: {base}", "data_type_for_dtype")
 

@@ -82,7 +82,7 @@ def _described(definition: Definition, returned: Any) -> dict[str, Known] | None
             continue
         # Strings are returned as an array.
         meta = string if str(result.dtype) == "object" else TypeMeta.Make(result.dtype)
-        if meta not in NUMBERS:
+        if meta.name not in NUMBERS:
             return None
         found[name] = ([int(size) for size in result.shape], meta, None)
     return found

@@ -106,7 +106,7 @@ def InferShapesAndTypes(
                 known.update(found)
     return (
         {name: sizes for name, (sizes, _, _) in sorted(known.items())},
-        {name: NUMBERS[meta] for name, (_, meta, _) in sorted(known.items())},
+        {name: NUMBERS[meta.name] for name, (_, meta, _) in sorted(known.items())},
     )
 
 
@@ -114,7 +114,7 @@ def _of_workspace() -> dict[str, Known]:
     known: dict[str, Known] = {}
     for name, blob in list(current.blobs.items()):
         tensor = blob._tensor
-        if tensor is not None and tensor.dtype() in NUMBERS:
+        if tensor is not None and tensor.dtype().name in NUMBERS:
             known[name] = ([int(size) for size in tensor.sizes()], tensor.dtype(), None)
     return known
 
@@ -290,7 +290,7 @@ def _run(
     outputs: dict[str, Known] = {}
     for name in operator.output:
         tensor = workspace._blobs.get(name, Blob())._tensor
-        if tensor is not None and tensor.dtype() in NUMBERS:
+        if tensor is not None and tensor.dtype().name in NUMBERS:
             few = tensor.numel() <= _KEPT_ELEMENTS
             outputs[name] = (
                 [int(size) for size in tensor.sizes()],
