@@ -12,16 +12,13 @@ from libc.string cimport memcpy, memset
 
 from bridge.caffe2.operators.base.cloned cimport cloned_void
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+from bridge.caffe2.operators.base.row_memory cimport row_at
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
 
 
-cdef inline int64_t id_at(const void *ids, bint wide, int64_t i) noexcept nogil:
-    return (<const int64_t *>ids)[i] if wide else (<const int32_t *>ids)[i]
-
-
 cdef list all_ids(const void *ids, bint wide, int64_t n):
-    return [id_at(ids, wide, i) for i in range(n)]
+    return [row_at(ids, wide, i) for i in range(n)]
 
 # pyi: from torch import Tensor
 
@@ -81,7 +78,7 @@ def in_range(ids: Tensor, int64_t n, int64_t rows, bint wide) -> Tensor:
     cdef const void *given = <const void *>floats_of(ids, n)
     cdef int64_t i
     for i in range(n):
-        if not 0 <= id_at(given, wide, i) < rows:
+        if not 0 <= row_at(given, wide, i) < rows:
             raise EnforceIndexError(
                 f"An index of {sorted(set(all_ids(given, wide, n)))} is out of range for {rows} "
                 "rows.", condition="0 <= idx && idx < N")
@@ -109,11 +106,11 @@ def last_id(ids: Tensor, int64_t n, bint wide) -> int:
     cdef const void *given = <const void *>floats_of(ids, n)
     cdef int64_t i, last = 0
     for i in range(n):
-        if id_at(given, wide, i) < last:
+        if row_at(given, wide, i) < last:
             raise EnforceNotMet(
                 "The operator requires that segment ids are sorted, and not negative; got "
                 f"{all_ids(given, wide, n)}.")
-        last = id_at(given, wide, i)
+        last = row_at(given, wide, i)
     return last if n else -1
 
 
@@ -155,7 +152,7 @@ def counts_of_ids(y: Tensor, ids: Tensor, int64_t n, int64_t segments, bint wide
     cdef int64_t i = 0, start, s
     for s in range(segments):
         start = i
-        while i < n and id_at(given, wide, i) == s:
+        while i < n and row_at(given, wide, i) == s:
             i += 1
         target[s] = <int32_t>(i - start)
     return y
@@ -165,7 +162,7 @@ cdef int check_ids(const void *ids, bint wide, int64_t n, int64_t segments) exce
     """Raise EnforceNotMet, also an IndexError, unless ids are from 0 to below `segments`."""
     cdef int64_t i
     for i in range(n):
-        if id_at(ids, wide, i) < 0 or id_at(ids, wide, i) >= segments:
+        if row_at(ids, wide, i) < 0 or row_at(ids, wide, i) >= segments:
             raise EnforceIndexError(
                 f"A segment id is out of range for {segments} segments: {all_ids(ids, wide, n)}.")
     return 0

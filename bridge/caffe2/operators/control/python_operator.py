@@ -26,8 +26,14 @@ def _python_gradient(maker: GradientMaker) -> None:
 @register_operator(
     "Python", ("cpu", "cuda"), inputs="0-*", outputs="0-*", inplace="any", gradient=_python_gradient
 )
+@register_operator("PythonGradient", ("cpu", "cuda"), inputs="0-*", outputs="0-*", inplace="any")
 class PythonOperator(Operator):
     """Call a Python function with lists of the tensors of inputs and outputs.
+
+    PythonGradient calls the one passed as `grad_f`, which computes a gradient. Its inputs are those
+    of the operator, its outputs, and the gradients of its outputs, or of those in
+    ``grad_output_indices``; its outputs are the gradients of its inputs, or of those in
+    ``grad_input_indices``.
 
     An input that holds no tensor is passed as its Blob. On a device the function gets copies in
     host memory, and the outputs are copied back, as by GPUFallbackOp there. Follows PythonOp,
@@ -35,14 +41,13 @@ class PythonOperator(Operator):
     """
 
     _has_effects = True
-    _token_suffix = ""
-    _builder = "pickled_builder"
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
+        is_gradient = self._definition.type.endswith("Gradient")
         token = self.GetSingleArgument("token", "")
         if token:
-            token += self._token_suffix
+            token += GRADIENT if is_gradient else ""
             if token not in functions:
                 raise EnforceKeyError(
                     f"No function of this process has the token {token!r}.", self._definition.type
@@ -50,7 +55,8 @@ class PythonOperator(Operator):
             self._function, self._pass_workspace = functions[token]
         else:
             # With a default of `bytes`, the argument is not decoded if it happens to be UTF-8.
-            self._function = unpickled_function(self.GetSingleArgument(self._builder, b""))
+            builder = "pickled_grad_builder" if is_gradient else "pickled_builder"
+            self._function = unpickled_function(self.GetSingleArgument(builder, b""))
             self._pass_workspace = bool(self.GetSingleArgument("pass_workspace", 0))
 
     def RunOnDevice(self) -> None:
@@ -115,19 +121,6 @@ def _on_host(blob: Blob) -> Blob:
     return copy
 
 
-@register_operator("PythonGradient", ("cpu", "cuda"), inputs="0-*", outputs="0-*", inplace="any")
-class PythonGradientOperator(PythonOperator):
-    """Call the function passed as `grad_f`, which computes a gradient.
-
-    Inputs: those of the operator, its outputs, and the gradients of its outputs, or of those in
-    ``grad_output_indices``. Outputs: the gradients of its inputs, or of those in
-    ``grad_input_indices``.
-    """
-
-    _token_suffix = GRADIENT
-    _builder = "pickled_grad_builder"
-
-
 @register_operator(
     "PythonDLPack",
     ("cpu", "cuda"),
@@ -135,6 +128,9 @@ class PythonGradientOperator(PythonOperator):
     outputs="0-*",
     inplace="any",
     gradient=_python_gradient,
+)
+@register_operator(
+    "PythonDLPackGradient", ("cpu", "cuda"), inputs="0-*", outputs="0-*", inplace="any"
 )
 class PythonDLPackOperator(PythonOperator):
     """Call a Python function with lists of `DLPackTensor` of the inputs and outputs.
@@ -153,13 +149,3 @@ class PythonDLPackOperator(PythonOperator):
     @staticmethod
     def _tensor_of(blob: Blob) -> DLPackTensor:
         return DLPackTensor(blob)
-
-
-@register_operator(
-    "PythonDLPackGradient", ("cpu", "cuda"), inputs="0-*", outputs="0-*", inplace="any"
-)
-class PythonDLPackGradientOperator(PythonDLPackOperator):
-    """Call the function passed as `grad_f` with lists of `DLPackTensor`; see PythonGradient."""
-
-    _token_suffix = GRADIENT
-    _builder = "pickled_grad_builder"

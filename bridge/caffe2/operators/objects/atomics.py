@@ -13,12 +13,15 @@ from bridge.caffe2.operators.base.checks import BOOL, INT32, INT64, require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 
+@register_operator("CreateAtomicBool", inputs="0", outputs="1", gradient="undefined")
 @register_operator("CreateMutex", inputs="0", outputs="1", gradient="undefined")
-class CreateMutex(TorchOperator):
-    """Create a mutex."""
+class Create(TorchOperator):
+    """Create a mutex, or an atomic bool, False."""
 
     def RunOnDevice(self) -> None:
-        self.OutputBlob(0).Reset(Mutex())
+        self.OutputBlob(0).Reset(
+            Mutex() if self._definition.type == "CreateMutex" else AtomicBool()
+        )
 
 
 @register_operator("AtomicFetchAdd", inputs="3", outputs="2", inplace="1>0", gradient="undefined")
@@ -38,14 +41,6 @@ class AtomicFetchAdd(TorchOperator):
             total = torch.tensor(before, dtype=x.dtype) + added.reshape(-1)[0]
             self.put_value(1, before, types[0])
             self.put_value(0, int(total), types[0])
-
-
-@register_operator("CreateAtomicBool", inputs="0", outputs="1", gradient="undefined")
-class CreateAtomicBool(TorchOperator):
-    """Create an atomic bool, False."""
-
-    def RunOnDevice(self) -> None:
-        self.OutputBlob(0).Reset(AtomicBool())
 
 
 @register_operator("ConditionalSetAtomicBool", inputs="2", outputs="0", gradient="undefined")

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bridge import c10
+from bridge.c10 import TypeMeta
 from bridge.caffe2.blobs.objects import Counter
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
@@ -34,33 +37,25 @@ class ResetCounter(CreateCounter):
             self.put_value(0, before, c10.int64)
 
 
-@register_operator("CountDown", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined")
-class CountDown(TorchOperator):
-    """Decrement a counter; the output is whether it was 0 or less before."""
-
-    def RunOnDevice(self) -> None:
-        self.put_value(0, self.Input(0, Counter).add(-1) <= 0, c10.bool)
-
-
-@register_operator("CountUp", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined")
-class CountUp(TorchOperator):
-    """Increment a counter; the output is its former value."""
-
-    def RunOnDevice(self) -> None:
-        self.put_value(0, self.Input(0, Counter).add(1), c10.int64)
+# How the output is computed, and its type.
+_RESULTS: dict[str, tuple[Callable[[Counter], int], TypeMeta]] = {
+    "CheckCounterDone": (lambda counter: counter.count <= 0, c10.bool),
+    "CountDown": (lambda counter: counter.add(-1) <= 0, c10.bool),
+    "CountUp": (lambda counter: counter.add(1), c10.int64),
+    "RetrieveCount": (lambda counter: counter.count, c10.int64),
+}
 
 
 @register_operator("CheckCounterDone", ("cpu", "cuda"), inputs="1", outputs="1")
-class CheckCounterDone(TorchOperator):
-    """Whether a counter is 0 or less."""
-
-    def RunOnDevice(self) -> None:
-        self.put_value(0, self.Input(0, Counter).count <= 0, c10.bool)
-
-
+@register_operator("CountDown", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined")
+@register_operator("CountUp", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined")
 @register_operator("RetrieveCount", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined")
-class RetrieveCount(TorchOperator):
-    """The value of a counter."""
+class ReadCounter(TorchOperator):
+    """RetrieveCount: the value of a counter; CheckCounterDone: whether it is 0 or less.
+
+    CountUp increments the counter, CountDown decrements it; both then are of its former value.
+    """
 
     def RunOnDevice(self) -> None:
-        self.put_value(0, self.Input(0, Counter).count, c10.int64)
+        compute, dtype = _RESULTS[self._definition.type]
+        self.put_value(0, compute(self.Input(0, Counter)), dtype)

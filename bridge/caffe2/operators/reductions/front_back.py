@@ -156,55 +156,33 @@ def _spread(
     return spread
 
 
-def _back(dy: Tensor, x: Tensor, lengths: Tensor | None, n: int, front: bool, mean: bool) -> Tensor:
-    """Return dX; `x` is X, or the sizes of X as 1-d int64."""
-    sizes = list(x.shape)
-    if x.dim() == 1 and x.dtype == torch.int64:
-        sizes = x.tolist()
-        require(all(size >= 0 for size in sizes), "sizes are not negative", sizes)
-    spread = _spread(dy, sizes, lengths, n, front, mean).reshape(sizes)
-    return spread.to(dy.dtype).clone(memory_format=torch.contiguous_format)
-
-
 @operator("ReduceFrontSumGradient", types=_GRADIENT_TYPES)
-def reduce_front_sum_gradient(
-    dy: Tensor,
-    x: Tensor,
-    lengths: Tensor | None = None,
-    *,
-    num_reduce_dim: int = 1,
-    out: Out = None,
-) -> Tensor:
-    """(dY, X or its sizes, optionally lengths) -> dX of sums over the first dimensions."""
-    plain = lengths is None and num_reduce_dim == 1 and x.is_floating_point()
-    if plain and x.dim() and x.shape[1:] == dy.shape:
-        if takes_few(x, dy):
-            made = torch.empty_like(x) if out is None else out
-            return run_kernel(row_kernels.repeat, made, dy, x.shape[0], dy.numel())
-        return dy.expand(x.shape).clone(memory_format=torch.contiguous_format)
-    return _back(dy, x, lengths, num_reduce_dim, True, False)
-
-
 @operator("ReduceBackSumGradient", types=_GRADIENT_TYPES)
-def reduce_back_sum_gradient(
-    dy: Tensor, x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1
-) -> Tensor:
-    """(dY, X or its sizes, optionally lengths) -> dX of sums over the last dimensions."""
-    return _back(dy, x, lengths, num_reduce_dim, False, False)
-
-
 @operator("ReduceFrontMeanGradient", types=_GRADIENT_TYPES)
 @operator("ReduceBackMeanGradient", types=_GRADIENT_TYPES)
-def reduce_mean_gradient(
+def reduce_gradient(
     dy: Tensor,
     x: Tensor,
     lengths: Tensor | None = None,
     *,
     num_reduce_dim: int = 1,
     kind: OperatorType,
+    out: Out = None,
 ) -> Tensor:
-    """(dY, X or its sizes, optionally lengths) -> dX of means."""
-    return _back(dy, x, lengths, num_reduce_dim, kind == "ReduceFrontMeanGradient", True)
+    """(dY, X or its sizes as 1-d int64, optionally lengths) -> dX of sums, or of means."""
+    front, mean = "Front" in kind, "Mean" in kind
+    plain = front and not mean and lengths is None and num_reduce_dim == 1
+    if plain and x.is_floating_point() and x.dim() and x.shape[1:] == dy.shape:
+        if takes_few(x, dy):
+            made = torch.empty_like(x) if out is None else out
+            return run_kernel(row_kernels.repeat, made, dy, x.shape[0], dy.numel())
+        return dy.expand(x.shape).clone(memory_format=torch.contiguous_format)
+    sizes = list(x.shape)
+    if x.dim() == 1 and x.dtype == torch.int64:
+        sizes = x.tolist()
+        require(all(size >= 0 for size in sizes), "sizes are not negative", sizes)
+    spread = _spread(dy, sizes, lengths, num_reduce_dim, front, mean).reshape(sizes)
+    return spread.to(dy.dtype).clone(memory_format=torch.contiguous_format)
 
 
 @operator("ReduceFrontMaxGradient", types=_MAX_TYPES)

@@ -121,18 +121,14 @@ def _segments(kind: str, dy: Tensor, ids: Tensor) -> Tensor:
 @operator("UnsortedSegmentMeanGradient", types=BY_IDS)
 @operator("SparseUnsortedSegmentSumGradient", types=BY_IDS)
 @operator("SparseUnsortedSegmentMeanGradient", types=BY_IDS)
-def unsorted_segments_gradient(dy: Tensor, ids: Tensor, *, kind: OperatorType) -> Tensor:
-    """(dY, segment ids) -> the gradient of each row."""
-    return _segments(kind, dy, ids)
-
-
 @operator("SortedSegmentSumGradient", types=BY_IDS)
 @operator("SortedSegmentMeanGradient", types=BY_IDS)
 @operator("SparseSortedSegmentSumGradient", types=BY_IDS)
 @operator("SparseSortedSegmentMeanGradient", types=BY_IDS)
-def sorted_segments_gradient(dy: Tensor, ids: Tensor, *, kind: OperatorType) -> Tensor:
-    """(dY, sorted segment ids) -> the gradient of each row."""
-    _require_sorted(dy, ids)
+def segments_gradient(dy: Tensor, ids: Tensor, *, kind: OperatorType) -> Tensor:
+    """(dY, segment ids) -> the gradient of each row."""
+    if "Unsorted" not in kind:
+        _require_sorted(dy, ids)
     return _segments(kind, dy, ids)
 
 
@@ -244,7 +240,7 @@ def sorted_segment_range_gradient(
     x: Tensor, y: Tensor, dy: Tensor, ids: Tensor, *, kind: OperatorType
 ) -> Tensor:
     """(X, Y, dY, ids) -> the gradient of each row: its segment's, over its rows for a mean."""
-    rows = sorted_segments_gradient(dy, ids, kind=kind)
+    rows = segments_gradient(dy, ids, kind=kind)
     _require_sizes(x, y, dy, rows)
     return rows
 
