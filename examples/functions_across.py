@@ -63,7 +63,8 @@ def keras_layer_in_torch() -> tuple[float, float]:
     """Move an input to where a layer of Keras is small, by torch's autograd."""
     import keras
 
-    layer = keras.layers.Dense(2, activation="tanh")
+    start = keras.initializers.GlorotUniform(seed=1)
+    layer = keras.layers.Dense(2, activation="tanh", kernel_initializer=start)
     layer.build((None, 3))
     run = bridge.wrap(layer, "tensorflow")
     x = torch.ones(4, 3, requires_grad=True)
