@@ -46,8 +46,8 @@ __getattr__, __dir__ = lazily(
         "bridge.caffe2.files.handles": "Cursor DB Mode Transaction create_db registered_dbs",
         "bridge.caffe2.legacy.onnx_export": "export_to_onnx support_onnx_export",
         "bridge.caffe2.legacy.onnx_import": "Caffe2Backend",
-        "bridge.caffe2.workspaces.background": (
-            "BackgroundPlan run_plan_in_background=RunPlanInBackground"
+        "bridge.caffe2.workspaces.plan_runs": (
+            "BackgroundPlan run_plan=RunPlan run_plan_in_background=RunPlanInBackground"
         ),
         "bridge.caffe2.workspaces.benchmark": (
             "benchmark_net=BenchmarkNet benchmark_net_once=BenchmarkNetOnce "
@@ -70,7 +70,6 @@ __getattr__, __dir__ = lazily(
         "bridge.caffe2.workspaces.named_nets": "nets=Nets run_net=RunNet run_net_once=RunNetOnce",
         "bridge.caffe2.workspaces.operator_cost": "get_operator_cost=GetOperatorCost",
         "bridge.caffe2.workspaces.operator_runs": "run_operator_multiple=RunOperatorMultiple",
-        "bridge.caffe2.workspaces.plan_runs": "run_plan=RunPlan",
         "bridge.caffe2.workspaces.predictor": "Predictor",
         "bridge.caffe2.workspaces.run_once": "run_operator_once=RunOperatorOnce",
         "bridge.caffe2.workspaces.switching": (

@@ -40,8 +40,6 @@ from bridge.caffe2.files.handles import registered_dbs as registered_dbs
 from bridge.caffe2.legacy.onnx_export import export_to_onnx as export_to_onnx
 from bridge.caffe2.legacy.onnx_export import support_onnx_export as support_onnx_export
 from bridge.caffe2.legacy.onnx_import import Caffe2Backend as Caffe2Backend
-from bridge.caffe2.workspaces.background import BackgroundPlan as BackgroundPlan
-from bridge.caffe2.workspaces.background import RunPlanInBackground as run_plan_in_background
 from bridge.caffe2.workspaces.benchmark import BenchmarkNet as benchmark_net
 from bridge.caffe2.workspaces.benchmark import BenchmarkNetOnce as benchmark_net_once
 from bridge.caffe2.workspaces.benchmark import ClearGlobalNetObserver as clear_global_net_observer
@@ -96,7 +94,9 @@ from bridge.caffe2.workspaces.named_nets import RunNet as run_net
 from bridge.caffe2.workspaces.named_nets import RunNetOnce as run_net_once
 from bridge.caffe2.workspaces.operator_cost import GetOperatorCost as get_operator_cost
 from bridge.caffe2.workspaces.operator_runs import RunOperatorMultiple as run_operator_multiple
+from bridge.caffe2.workspaces.plan_runs import BackgroundPlan as BackgroundPlan
 from bridge.caffe2.workspaces.plan_runs import RunPlan as run_plan
+from bridge.caffe2.workspaces.plan_runs import RunPlanInBackground as run_plan_in_background
 from bridge.caffe2.workspaces.predictor import Predictor as Predictor
 from bridge.caffe2.workspaces.run_once import RunOperatorOnce as run_operator_once
 from bridge.caffe2.workspaces.switching import CurrentWorkspace as current_workspace

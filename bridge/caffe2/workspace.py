@@ -90,9 +90,9 @@ _get, __dir__ = lazily(
         "bridge.caffe2.definitions.scope": "scope",
         "bridge.caffe2.utils": "utils",
         "bridge.caffe2.definitions.tracebacks": "CallWithExceptionIntercept operator_tracebacks",
-        "bridge.caffe2.workspaces.background": "RunPlanInBackground",
+        "bridge.caffe2.workspaces.plan_runs": "RunPlan RunPlanInBackground",
         "bridge.caffe2.workspaces.benchmark": (
-            "BenchmarkNet BenchmarkNetOnce ClearGlobalNetObserver GetStats"
+            "BenchmarkNet BenchmarkNetOnce ClearGlobalNetObserver FillRandomNetworkInputs GetStats"
         ),
         "bridge.caffe2.workspaces.immediate": (
             "FeedImmediate FetchImmediate ImmediateBlobs IsImmediate RunOperatorImmediate "
@@ -103,9 +103,7 @@ _get, __dir__ = lazily(
         ),
         "bridge.caffe2.workspaces.named_nets": "CreateNet DeleteNet Nets RunNet RunNetOnce",
         "bridge.caffe2.workspaces.operator_cost": "GetOperatorCost",
-        "bridge.caffe2.workspaces.plan_runs": "RunPlan",
         "bridge.caffe2.workspaces.predictor": "Predictor",
-        "bridge.caffe2.workspaces.random_inputs": "FillRandomNetworkInputs",
         "bridge.caffe2.workspaces.operator_runs": "RunOperatorMultiple RunOperatorsOnce",
         "bridge.caffe2.workspaces.shape_inference": "InferShapesAndTypes",
         "bridge.caffe2.workspaces.switching": (

@@ -28,10 +28,10 @@ from bridge.caffe2.definitions.tracebacks import (
 )
 from bridge.caffe2.definitions.tracebacks import operator_tracebacks as operator_tracebacks
 from bridge.caffe2.proto import caffe2_pb2 as caffe2_pb2
-from bridge.caffe2.workspaces.background import RunPlanInBackground as RunPlanInBackground
 from bridge.caffe2.workspaces.benchmark import BenchmarkNet as BenchmarkNet
 from bridge.caffe2.workspaces.benchmark import BenchmarkNetOnce as BenchmarkNetOnce
 from bridge.caffe2.workspaces.benchmark import ClearGlobalNetObserver as ClearGlobalNetObserver
+from bridge.caffe2.workspaces.benchmark import FillRandomNetworkInputs as FillRandomNetworkInputs
 from bridge.caffe2.workspaces.benchmark import GetStats as GetStats
 from bridge.caffe2.workspaces.blob_functions import Blobs as Blobs
 from bridge.caffe2.workspaces.blob_functions import CreateBlob as CreateBlob
@@ -69,10 +69,8 @@ from bridge.caffe2.workspaces.operator_cost import GetOperatorCost as GetOperato
 from bridge.caffe2.workspaces.operator_runs import RunOperatorMultiple as RunOperatorMultiple
 from bridge.caffe2.workspaces.operator_runs import RunOperatorsOnce as RunOperatorsOnce
 from bridge.caffe2.workspaces.plan_runs import RunPlan as RunPlan
+from bridge.caffe2.workspaces.plan_runs import RunPlanInBackground as RunPlanInBackground
 from bridge.caffe2.workspaces.predictor import Predictor as Predictor
-from bridge.caffe2.workspaces.random_inputs import (
-    FillRandomNetworkInputs as FillRandomNetworkInputs,
-)
 from bridge.caffe2.workspaces.run_once import RunOperatorOnce as RunOperatorOnce
 from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes as InferShapesAndTypes
 from bridge.caffe2.workspaces.switching import CurrentWorkspace as CurrentWorkspace

@@ -46,24 +46,21 @@ __getattr__, __dir__ = lazily(
         "bridge.caffe2.gradients.version_records": (
             "GetIndexFromGradientList GradGenMeta OpSSA SparseGradGenMeta"
         ),
-        "bridge.caffe2.core.blob_devices": (
+        "bridge.caffe2.core.device_copies": (
             "InferBlobDevices InferOpBlobDevices InferOpBlobDevicesAsDict "
-            "InferOpDeviceAsBlobDevices"
+            "InferOpDeviceAsBlobDevices InjectCrossDeviceCopies InjectDeviceCopiesAmongNets "
+            "InjectDeviceCopiesAmongNetsWithoutB2D RemapEntry copy_func_between_devices "
+            "update_placeholder_op_output"
         ),
         "bridge.caffe2.core.cloning": (
             "DEFAULT_REMAP_FUNCS control_op_remap recurrent_network_op_remap remap_input "
             "remap_proto"
         ),
-        "bridge.caffe2.core.device_copies": (
-            "InjectCrossDeviceCopies InjectDeviceCopiesAmongNets "
-            "InjectDeviceCopiesAmongNetsWithoutB2D RemapEntry copy_func_between_devices "
-            "update_placeholder_op_output"
-        ),
         "bridge.caffe2.core.steps": (
             "ExecutionStep add_nets_in_order execution_step scoped_execution_step to_execution_step"
         ),
         "bridge.caffe2.core.net": "Net get_net_name output_to_list",
-        "bridge.caffe2.core.net_rewriting": "clone_and_bind_net",
+        "bridge.caffe2.core.net_base": "clone_and_bind_net",
         "bridge.caffe2.core.plan": "Plan",
     },
 )

@@ -10,15 +10,17 @@ from bridge.caffe2.base.device_option import device_equal as device_equal
 from bridge.caffe2.base.device_option import device_option_equal as device_option_equal
 from bridge.caffe2.base.global_init import GetGlobalInitArgs as GetGlobalInitArgs
 from bridge.caffe2.base.global_init import GlobalInit as GlobalInit
-from bridge.caffe2.core.blob_devices import InferBlobDevices as InferBlobDevices
-from bridge.caffe2.core.blob_devices import InferOpBlobDevices as InferOpBlobDevices
-from bridge.caffe2.core.blob_devices import InferOpBlobDevicesAsDict as InferOpBlobDevicesAsDict
-from bridge.caffe2.core.blob_devices import InferOpDeviceAsBlobDevices as InferOpDeviceAsBlobDevices
 from bridge.caffe2.core.cloning import DEFAULT_REMAP_FUNCS as DEFAULT_REMAP_FUNCS
 from bridge.caffe2.core.cloning import control_op_remap as control_op_remap
 from bridge.caffe2.core.cloning import recurrent_network_op_remap as recurrent_network_op_remap
 from bridge.caffe2.core.cloning import remap_input as remap_input
 from bridge.caffe2.core.cloning import remap_proto as remap_proto
+from bridge.caffe2.core.device_copies import InferBlobDevices as InferBlobDevices
+from bridge.caffe2.core.device_copies import InferOpBlobDevices as InferOpBlobDevices
+from bridge.caffe2.core.device_copies import InferOpBlobDevicesAsDict as InferOpBlobDevicesAsDict
+from bridge.caffe2.core.device_copies import (
+    InferOpDeviceAsBlobDevices as InferOpDeviceAsBlobDevices,
+)
 from bridge.caffe2.core.device_copies import InjectCrossDeviceCopies as InjectCrossDeviceCopies
 from bridge.caffe2.core.device_copies import (
     InjectDeviceCopiesAmongNets as InjectDeviceCopiesAmongNets,
@@ -34,7 +36,7 @@ from bridge.caffe2.core.device_copies import (
 from bridge.caffe2.core.net import Net as Net
 from bridge.caffe2.core.net import get_net_name as get_net_name
 from bridge.caffe2.core.net import output_to_list as output_to_list
-from bridge.caffe2.core.net_rewriting import clone_and_bind_net as clone_and_bind_net
+from bridge.caffe2.core.net_base import clone_and_bind_net as clone_and_bind_net
 from bridge.caffe2.core.plan import Plan as Plan
 from bridge.caffe2.core.steps import ExecutionStep as ExecutionStep
 from bridge.caffe2.core.steps import add_nets_in_order as add_nets_in_order

@@ -21,8 +21,7 @@ from bridge.caffe2.base.messages import as_message, caffe2_pb2, check_text, kind
 from bridge.caffe2.base.names import new_name
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.core.cloning import blob_names, net_names_used
-from bridge.caffe2.core.net_observing import NetObserving
-from bridge.caffe2.core.net_rewriting import NetRewriting
+from bridge.caffe2.core.net_base import NetBase
 from bridge.caffe2.definitions.argument_values import MakeArgument
 from bridge.caffe2.definitions.blob_reference import (
     BlobReference,
@@ -53,7 +52,7 @@ class _Prefixes(threading.local):
 prefixes = _Prefixes()
 
 
-class Net(NetObserving, NetRewriting):
+class Net(NetBase):
     """A net under construction: operators that run in order, and its external inputs and outputs.
 
     ``net.Relu("x", "y")`` adds an operator and returns a reference to its output, or a tuple of

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
-from bridge.caffe2.core.blob_devices import InferBlobDevices
+from bridge.caffe2.core.device_copies import InferBlobDevices
 from bridge.caffe2.definitions import scope
 from bridge.caffe2.definitions.create_operator import DeviceOption
 from bridge.caffe2.gradients.gradient_slice import GradientSlice

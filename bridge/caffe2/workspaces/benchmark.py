@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timing nets of the current workspace.
+"""Trying out nets of the current workspace: the time of a run, and random inputs.
 
 >>> from bridge.caffe2 import core, workspace
 >>> net = core.Net("timed_here")
@@ -16,11 +16,15 @@ True
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from bridge.annotation import Any
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.workspaces.current import current
+from bridge.caffe2.workspaces.feed_fetch import FeedBlob
 from bridge.caffe2.workspaces.named_nets import net_named
 from bridge.caffe2.workspaces.operator_runs import count_of
 
@@ -79,3 +83,73 @@ def _benchmark(
 
 def _per_run(started: float, runs: int) -> float:
     return 1000 * (time.perf_counter() - started) / max(runs, 1)
+
+
+_TYPES = {"float": "float32", "int": "int32", "int64_t": "int64", "bool": "bool"}
+
+
+def FillRandomNetworkInputs(net: Any, input_dims: Any, input_types: Any) -> None:
+    """Feed random values to the external inputs of a net: floats in [0, 1), or integers 0 and 1.
+
+    input_dims, input_types: a list of lists, one for each operator that reads a blob which no
+    earlier operator writes, in order: the sizes of each of its inputs, and the type of each,
+    ``"float"``, ``"int"``, ``"int64_t"`` or ``"bool"``.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: the number of lists is not the number of
+    such operators or of their inputs, or another type. Nothing is fed then.
+
+    >>> from bridge.caffe2 import core, workspace
+    >>> net = core.Net("n")
+    >>> _ = net.FC(["x", "w", "b"], "y")
+    >>> sizes, types = [[[2, 4], [3, 4], [3]]], [["float"] * 3]
+    >>> workspace.FillRandomNetworkInputs(net, sizes, types)
+    >>> workspace.RunNetOnce(net), workspace.FetchBlob("y").shape
+    (True, (2, 3))
+    """
+    caller = "FillRandomNetworkInputs"
+    message = as_message(net, "NetDef", caller)
+    written: set[str] = set()
+    taking = []
+    for operator in message.op:
+        if operator.input and not written.issuperset(operator.input):
+            taking.append(operator)
+        written.update(operator.output)
+    for given in (input_dims, input_types):
+        if not hasattr(given, "__len__") or not all(hasattr(one, "__len__") for one in given):
+            raise EnforceTypeError(
+                "Sizes and types are lists of lists, one for each operator that takes inputs.",
+                caller,
+            )
+    if not len(taking) == len(input_dims) == len(input_types):
+        raise EnforceValueError(
+            f"{len(taking)} operators take inputs from outside; there are sizes for "
+            f"{len(input_dims)} and types for {len(input_types)}.",
+            caller,
+        )
+    fed: dict[str, Any] = {}
+    for operator, sizes, types in zip(taking, input_dims, input_types, strict=True):
+        if not len(operator.input) == len(sizes) == len(types):
+            raise EnforceValueError(
+                f"{operator.type} takes {len(operator.input)} inputs; there are {len(sizes)} "
+                f"sizes and {len(types)} types.",
+                caller,
+            )
+        for name, dims, kind in zip(operator.input, sizes, types, strict=True):
+            if name not in written:
+                fed.setdefault(name, _random(dims, kind, caller))
+    for name, array in fed.items():
+        FeedBlob(name, array)
+
+
+def _random(dims: Sequence[int], kind: str, caller: str) -> Any:
+    import numpy as np
+
+    if kind not in _TYPES:
+        raise EnforceValueError(f"{kind!r} is not one of {', '.join(_TYPES)}.", caller)
+    rng = np.random.default_rng()
+    try:
+        if kind == "float":
+            return rng.random(tuple(dims), dtype="float32")
+        return rng.integers(0, 2, tuple(dims)).astype(_TYPES[kind])
+    except (TypeError, ValueError, MemoryError) as cause:
+        raise wrap_error(f"Sizes {dims!r} are not possible", caller, cause) from cause

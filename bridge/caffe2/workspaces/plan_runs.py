@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RunPlan: runs steps of nets or of further steps, a number of times or until a blob is True.
+"""RunPlan and RunPlanInBackground: steps that run nets, or further steps, repeatedly.
 
 Substeps and instances run concurrently, each in a thread, if the step says so
 (``concurrent_substeps``, or several ``num_concurrent_instances``), else one after the other; if one
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import threading
 from collections.abc import Iterable
 
 from bridge.annotation import Any
@@ -25,6 +26,7 @@ from bridge.caffe2.execution.parallel import run_tasks
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.named_nets import create_net
+from bridge.exchange.streams import on_current_streams
 
 # Threads of one step; more instances take turns. As many that wait need 65 MiB, and 0.8 seconds of
 # a processor to start.
@@ -253,3 +255,62 @@ class _Step:
                 condition="IsType(bool) && numel() == 1",
             )
         return bool(tensor.numpy().reshape(-1)[0])
+
+
+class BackgroundPlan:
+    """A plan that runs in the background, started by `RunPlanInBackground`."""
+
+    def __init__(self, workspace: BlobTable, plan: Any) -> None:
+        self._error: EnforceNotMet | None = None
+        work = on_current_streams(functools.partial(self._run, workspace, plan))
+        self._thread = threading.Thread(target=work, daemon=True)
+        self._thread.start()
+
+    def _run(self, workspace: BlobTable, plan: Any) -> None:
+        caller = "RunPlanInBackground"
+        try:
+            run_plan(workspace, plan, caller)
+        except EnforceNotMet as error:
+            self._error = error
+        except BaseException as cause:  # noqa: BLE001 - SystemExit, too
+            self._error = EnforceNotMet(f"The plan was ended by {cause!r}.", caller)
+            self._error.__cause__ = cause
+
+    def is_done(self) -> bool:
+        """Return whether it has ended, successfully or not."""
+        return not self._thread.is_alive()
+
+    def is_succeeded(self) -> bool:
+        """Return True if it has ended successfully.
+
+        Raises EnforceNotMet: it is still running, or the error that ended it.
+        """
+        if not self.is_done():
+            raise EnforceNotMet(
+                "The plan is still running; wait until is_done().",
+                "BackgroundPlan.is_succeeded",
+                condition="is_done()",
+            )
+        if self._error is not None:
+            raise self._error
+        return True
+
+
+def RunPlanInBackground(plan_or_step: Any) -> BackgroundPlan:
+    """Start a thread that runs a plan in the current workspace, as `RunPlan` does; return at once.
+
+    Raises EnforceNotMet: not a PlanDef. ``is_succeeded()`` raises the errors of the run itself.
+
+    >>> import time
+    >>> from bridge.caffe2 import core, workspace
+    >>> net = core.Net("fill")
+    >>> _ = net.ConstantFill([], "x", shape=[2], value=1.0)
+    >>> running = workspace.RunPlanInBackground(core.execution_step("step", net))
+    >>> while not running.is_done():
+    ...     time.sleep(0.001)
+    >>> running.is_succeeded(), workspace.FetchBlob("x").tolist()
+    (True, [1.0, 1.0])
+    >>> workspace.ResetWorkspace()
+    True
+    """
+    return BackgroundPlan(current.workspace, plan_of(plan_or_step, "RunPlanInBackground"))

@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from bridge.annotation import Any
-from bridge.c10 import TypeMeta
+from bridge.c10 import TypeMeta, string
 from bridge.c10.errors import (
     EnforceAssertionError,
     EnforceNotMet,
@@ -34,7 +34,6 @@ from bridge.caffe2.execution.function_operator import FunctionOperator
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.workspaces.current import current
-from bridge.caffe2.workspaces.meta_inference import infer_on_meta, total_elements
 from bridge.caffe2.workspaces.run_once import run_operator
 from bridge.caffe2.workspaces.shape_rules import depends_on_values, infer_by_rule
 from bridge.caffe2.workspaces.workspace import Workspace
@@ -43,7 +42,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import numpy as np
 
-    from bridge.caffe2.workspaces.meta_inference import Known
+    from bridge.caffe2.workspaces.shape_rules import Known
 
 _CALLER = "InferShapesAndTypes"
 _KEPT_ELEMENTS = 4096
@@ -152,66 +151,58 @@ def _outputs(operator: Any, net: Any, known: dict[str, Known]) -> dict[str, Know
     except EnforceNotMet:
         return {}
     ruled = infer_by_rule(definition, known)
-    if len(ruled) == len(operator.output):
+    if len(ruled) == len(definition.outputs):
         return ruled
     try:
         cls = class_for(definition, _CALLER)
     except EnforceNotMet:
         return ruled
     if cls._keeps_sizes:
-        inputs = {name: known[name] for name in operator.input if name in known}
-        return {name: (*inputs[name][:2], None) for name in operator.output if name in inputs}
-    if any(name not in known for name in operator.input):
+        inputs = {name: known[name] for name in definition.inputs if name in known}
+        return {name: (*inputs[name][:2], None) for name in definition.outputs if name in inputs}
+    if any(name not in known for name in definition.inputs):
         return ruled
-    if not _only_computes(operator.type, cls):
+    if not _only_computes(definition.type, cls):
         return ruled
-    exact = all(known[name][2] is not None for name in operator.input)
+    exact = all(known[name][2] is not None for name in definition.inputs)
     if not exact and depends_on_values(definition):
         return ruled
-    return {**ruled, **_computed(definition, operator, known, exact)}
+    return {**ruled, **_computed(definition, known, exact)}
 
 
-def _computed(
-    definition: Definition, operator: Any, known: dict[str, Known], exact: bool
-) -> dict[str, Known]:
+def _computed(definition: Definition, known: dict[str, Known], exact: bool) -> dict[str, Known]:
     """Return the outputs that are known from running the operator, on the meta device or not."""
-    inferred = infer_on_meta(definition, known)
+    inferred = _infer_on_meta(definition, known)
     if inferred is not None and not (
-        exact and total_elements(inferred, inferred) <= _KEPT_ELEMENTS
+        exact and _total_elements(inferred, inferred) <= _KEPT_ELEMENTS
     ):
         return inferred
-    if total_elements(known, operator.input) > _MOST_ELEMENTS or (
-        inferred is None and not operator.input and not _is_small_fill(definition)
+    if _total_elements(known, definition.inputs) > _MOST_ELEMENTS or (
+        inferred is None and not definition.inputs and not _is_small_fill(definition)
     ):
         return {}
-    return _agreed(definition, operator, known, exact)
+    return _agreed(definition, known, exact)
 
 
-def _agreed(
-    definition: Definition, operator: Any, known: dict[str, Known], exact: bool
-) -> dict[str, Known]:
+def _total_elements(known: dict[str, Known], names: Iterable[str]) -> int:
+    """Return the number of elements of blobs together."""
+    return sum(math.prod(known[name][0]) for name in set(names) if name in known)
+
+
+def _agreed(definition: Definition, known: dict[str, Known], exact: bool) -> dict[str, Known]:
     """Run an operator on different values; return the outputs that are alike in all runs."""
-    agreed: dict[str, Known] | None = None
-    done = 0
-    for values in _tries(operator, known, exact):
-        outputs = _run(definition, operator, values)
-        if outputs is None:
-            continue
-        done += 1
-        if agreed is None:
-            agreed = outputs
-        else:
-            agreed = {
-                name: known_output
-                for name, known_output in agreed.items()
-                if name in outputs and outputs[name][:2] == known_output[:2]
-            }
-    if done < 2 and not exact:  # nothing to compare with
+    runs = []
+    for values in _tries(definition, known, exact):
+        outputs = _run(definition, values)
+        if outputs is not None:
+            runs.append(outputs)
+    if not runs or (len(runs) < 2 and not exact):  # nothing to compare with
         return {}
-    keeps_values = exact and not any(word in operator.type for word in _RANDOM_WORDS)
+    keeps_values = exact and not any(word in definition.type for word in _RANDOM_WORDS)
     return {
         name: (sizes, meta, array if keeps_values else None)
-        for name, (sizes, meta, array) in (agreed or {}).items()
+        for name, (sizes, meta, array) in runs[0].items()
+        if all(name in run and run[name][:2] == (sizes, meta) for run in runs)
     }
 
 
@@ -230,17 +221,17 @@ def _only_computes(op_type: str, cls: type[Operator]) -> bool:
 
 
 def _tries(
-    operator: Any, known: dict[str, Known], exact: bool
+    definition: Definition, known: dict[str, Known], exact: bool
 ) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
     """Yield values for the inputs: the known ones, or else several sets of arbitrary ones."""
-    names = list(dict.fromkeys(operator.input))
+    names = list(dict.fromkeys(definition.inputs))
     if exact:
         yield {name: known[name][2] for name in names}  # type: ignore[misc]
         return
     kinds = ["zeros", "ramp"]
     if any(known[name][1].numpy.kind != "f" for name in names):  # integers may be sizes or indices
         kinds += ["ones", "twos", "positions"]
-    if "Lengths" in operator.type:
+    if "Lengths" in definition.type:
         kinds += ["first", "last"]
     for kind in kinds:
         values = {}
@@ -277,7 +268,7 @@ def _filled(sizes: list[int], meta: TypeMeta, kind: str, position: int) -> np.nd
 
 
 def _run(
-    definition: Definition, operator: Any, values: dict[str, np.ndarray[Any, Any]]
+    definition: Definition, values: dict[str, np.ndarray[Any, Any]]
 ) -> dict[str, Known] | None:
     """Return the outputs of one run on these values; None if it fails."""
     workspace = Workspace()
@@ -288,7 +279,7 @@ def _run(
     except EnforceNotMet:
         return None
     outputs: dict[str, Known] = {}
-    for name in operator.output:
+    for name in definition.outputs:
         tensor = workspace._blobs.get(name, Blob())._tensor
         if tensor is not None and tensor.dtype().name in NUMBERS:
             few = tensor.numel() <= _KEPT_ELEMENTS
@@ -298,3 +289,66 @@ def _run(
                 workspace.fetch_blob(name) if few else None,
             )
     return outputs
+
+
+def _infer_on_meta(definition: Definition, known: dict[str, Known]) -> dict[str, Known] | None:
+    """Return the outputs of an operator by name, without values; None if they cannot be inferred.
+
+    The function runs on tensors that have sizes and no memory. Inputs whose values are known are
+    given as they are where that is needed, such as the new sizes of a Reshape.
+    """
+    cls = definition.cls
+    if not issubclass(cls, FunctionOperator):
+        return None
+    bound = definition.checked
+    inputs = [known[name] for name in definition.inputs]
+    if any(meta.torch is None for _, meta, _ in inputs) or not _types_fit(bound.types, inputs):
+        return None
+    import torch
+
+    arguments = dict(bound.arguments)
+    if "TargetDevice" in bound.wants:
+        arguments[bound.wants["TargetDevice"]] = torch.device("meta")
+    for tensors in _meta_tries(inputs):
+        try:
+            returned = bound.function(*tensors, **arguments)
+        except Exception:  # noqa: BLE001  # it reads values, or refuses the sizes
+            continue
+        return _described(definition, returned)
+    return None
+
+
+def _types_fit(types: tuple[Any, ...], inputs: list[Known]) -> bool:
+    for i, allowed in enumerate(types):
+        if isinstance(allowed, int):
+            allowed = (inputs[allowed][1],)
+        if allowed is not None and inputs[i][1] not in allowed:
+            return False
+    return True
+
+
+def _meta_tries(inputs: list[Known]) -> Iterator[list[Any]]:
+    """Yield tensors for the inputs: on the meta device, and with the known ones as they are."""
+    import torch
+
+    on_meta = [torch.empty(sizes, dtype=meta.torch, device="meta") for sizes, meta, _ in inputs]
+    yield on_meta
+    if any(values is not None for _, _, values in inputs):
+        yield [
+            empty if values is None else torch.from_numpy(values.copy())
+            for empty, (_, _, values) in zip(on_meta, inputs, strict=True)
+        ]
+
+
+def _described(definition: Definition, returned: Any) -> dict[str, Known] | None:
+    found: dict[str, Known] = {}
+    results = returned if isinstance(returned, (tuple, list)) else (returned,)
+    for name, result in zip(definition.outputs, results, strict=False):
+        if result is None:
+            continue
+        # Strings are returned as an array.
+        meta = string if str(result.dtype) == "object" else TypeMeta.Make(result.dtype)
+        if meta.name not in NUMBERS:
+            return None
+        found[name] = ([int(size) for size in result.shape], meta, None)
+    return found

@@ -18,12 +18,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+
     from bridge.caffe2.execution.definition import Definition
-    from bridge.caffe2.workspaces.meta_inference import Known
 
-# The sizes and type of an input or output.
-Described = tuple[list[int], TypeMeta]
-
+    # The sizes and type of an input or output.
+    Described = tuple[list[int], TypeMeta]
+    # The same with the values, where they are known and few.
+    Known = tuple[list[int], TypeMeta, np.ndarray[Any, Any] | None]
 
 # Types whose outputs have sizes that only values tell; a run on other values tells nothing.
 _BY_VALUES = frozenset(("Expand", "Partition", "Range"))

@@ -132,8 +132,7 @@ def optimize_for_mkldnn(net: Any) -> None:
     That is normalizations and AffineChannel, for which the filter and bias become new blobs as with
     FuseConvBN, then a sum, and Relu. Follows caffe2/opt/optimize_ideep.cc, PyTorch 1.8.1.
     """
-    from bridge.caffe2.core.mkldnn_fusion import fuse_convolutions
-    from bridge.caffe2.core.net_transforms import only_reader
+    from bridge.caffe2.core.net_transforms import fuse_convolutions, only_reader
 
     for position, conv in enumerate(net.op):
         while conv.type == "Conv" and on_mkldnn(conv.device_option):

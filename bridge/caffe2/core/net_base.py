@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NetRewriting: the methods of Net that copy a net or change it as a whole."""
+"""NetBase: the methods of Net on a net as a whole: copies, changes, records, observers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError
+from bridge.caffe2.base.created_nets import created_net
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, set_fields
 from bridge.caffe2.core.cloning import clone_net_def, copy_operators, remap_input, rename
-from bridge.caffe2.core.net_records import NetRecords, bind_record
+from bridge.caffe2.definitions.blob_reference import BlobReference
+from bridge.caffe2.definitions.scope import NameScope
 from bridge.caffe2.definitions.ssa import get_op_ids_in_path, get_ssa, get_undefined_blobs
 from bridge.caffe2.definitions.tracebacks import operator_tracebacks
 
@@ -18,18 +20,32 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-class NetRewriting(NetRecords):
-    """The base class of `Net`: copies of a net, and changes to it as a whole."""
+class NetBase:
+    """The base class of `Net`, which adds the construction of a net.
+
+    The records of a net name its inputs and outputs by fields.
+    """
+
+    _input_record: Any = None
+    _output_record: Any = None
 
     if TYPE_CHECKING:
+        _net: Any
         _op_outputs: set[str]
         _external_input_map: set[str]
         _attr_dict: dict[str, list[Any]]
 
         def __init__(self, name_or_proto: Any) -> None: ...
+        def Name(self) -> str: ...  # noqa: D102
         def Proto(self) -> Any: ...  # noqa: D102
+        def BlobIsDefined(self, blob: Any) -> bool: ...  # noqa: D102
+        def is_external_input(self, blob: Any) -> bool: ...  # noqa: D102
+        def AddExternalInput(self, *inputs: Any) -> Any: ...  # noqa: D102
+        def AddExternalOutput(self, *outputs: Any) -> None: ...  # noqa: D102
         def GetBlobRef(self, blob_name: Any) -> Any: ...  # noqa: D102
         def _ExtendOps(self, new_ops: Iterable[Any]) -> None: ...
+
+    # Copies, and changes of all operators.
 
     def AppendNet(self, net: Self, device_option: Any = None) -> Self:
         """Append copies of the operators of `net`, on `device_option` if given; return this net.
@@ -37,7 +53,7 @@ class NetRewriting(NetRecords):
         The external inputs and outputs of `net` are added, except inputs that this net makes.
         Raises EnforceNotMet, also an AssertionError: `net` is not a Net.
         """
-        if not isinstance(net, NetRewriting):
+        if not isinstance(net, NetBase):
             raise EnforceAssertionError(
                 f"A Net is appended, not {type(net).__name__}.", "Net.AppendNet"
             )
@@ -239,6 +255,150 @@ class NetRewriting(NetRecords):
         """Set the device of the net to MKLDNN, which is the CPU."""
         set_fields(self._net.device_option, "Net.RunAllOnMKL", device_type=caffe2_pb2().MKLDNN)
 
+    # Records.
+
+    def input_record(self) -> Any:
+        """Return the record of the inputs, None if there is none."""
+        return self._input_record
+
+    def output_record(self) -> Any:
+        """Return the record of the outputs, None if there is none."""
+        return self._output_record
+
+    def set_input_record(self, input_record: Any) -> Any:
+        """Set the record of the inputs; its blobs become external inputs. Return the record.
+
+        The fields of a record without blobs get new ones, in a name scope named after the net.
+
+        Raises EnforceNotMet, also an AssertionError: there is a record, with other blobs.
+        """
+        record = input_record
+        self._check_same_blobs(self._input_record, record, "Net.set_input_record")
+        if not record.has_blobs():
+            with NameScope(self.Name()):
+                record = _columns().NewRecord(self, record)
+        self._input_record = record
+        for blob in record.field_blobs():
+            if not self.is_external_input(blob):
+                self.AddExternalInput(blob)
+        return record
+
+    def set_output_record(self, record: Any) -> None:
+        """Set the record of the outputs; its blobs become external outputs.
+
+        Raises EnforceNotMet, also an AssertionError: there is a record, with other blobs, or a blob
+        is not defined in the net.
+        """
+        caller = "Net.set_output_record"
+        self._check_same_blobs(self._output_record, record, caller)
+        self._check_defined(record, caller)
+        there = set(self._net.external_output)
+        self.AddExternalOutput(*[blob for blob in record.field_blobs() if str(blob) not in there])
+        self._output_record = record
+
+    def AppendOutputRecordField(self, field_name: str, record: Any) -> None:
+        """Add a field to the record of the outputs; its blobs become external outputs.
+
+        Raises EnforceNotMet, also an AssertionError: there is no record of outputs, or a blob is
+        not defined in the net.
+        """
+        caller = "Net.AppendOutputRecordField"
+        if self._output_record is None:
+            raise EnforceAssertionError("Tried to append to missing output record", caller)
+        self._check_defined(record, caller)
+        self.AddExternalOutput(*record.field_blobs())
+        self._output_record = self._output_record + _columns().as_record({field_name: record})
+
+    def recover_input_record_by_prefix(self, prefix: str) -> None:
+        """Set the record of the inputs to the external inputs whose names begin with `prefix`.
+
+        The rest of a name is the name of a field, with ``:`` between the names of nested ones.
+        """
+        record = _by_prefix(self._net.external_input, prefix)
+        if record:
+            self.set_input_record(record)
+
+    def recover_output_record_by_prefix(self, prefix: str) -> None:
+        """Set the record of the outputs; see `recover_input_record_by_prefix`."""
+        record = _by_prefix(self._net.external_output, prefix)
+        if record:
+            self.set_output_record(record)
+
+    def _check_same_blobs(self, old: Any, new: Any, caller: str) -> None:
+        """Raise unless there is no old record, or the new one has the same blobs."""
+        if old is None or (new.has_blobs() and set(new.field_blobs()) == set(old.field_blobs())):
+            return
+        side = "Input" if "input" in caller else "Output"
+        raise EnforceAssertionError(f"{side} schema cannot be reset", caller)
+
+    def _check_defined(self, record: Any, caller: str) -> None:
+        """Raise unless all blobs of a record are defined in the net."""
+        for blob in record.field_blobs():
+            if not self.BlobIsDefined(blob):
+                raise EnforceAssertionError(
+                    f"{blob} is not defined in net {self.Name()!r}.", caller
+                )
+
+    def _copy_records(self, net: NetBase, blob_remap: dict[Any, Any] | None) -> None:
+        """Set the records to the records of `net`, with the blobs renamed."""
+        self._input_record = self._renamed(net._input_record, blob_remap or {})
+        self._output_record = self._renamed(net._output_record, blob_remap or {})
+
+    def _renamed(self, record: Any, blob_remap: dict[Any, Any]) -> Any:
+        if not record:
+            return None
+        names = [str(blob_remap.get(str(blob), blob)) for blob in record.field_blobs()]
+        return _columns().from_blob_list(record, [BlobReference(name, self) for name in names])
+
+    # Observers of the net that has been created in the current workspace.
+
+    def AddObserver(self, observer_type: str) -> Any:
+        """Add an observer to the created net of this name, and return it.
+
+        observer_type: "TimeObserver", whose `average_time()` and `average_time_children()` are in
+        milliseconds; "RunCountObserver", whose `debug_info()` has the number of runs of operators;
+        "ProfileObserver", which logs each operator. Operators then run one by one, a net of type
+        "compiled" too.
+
+        Raises EnforceNotMet: no such kind (also a ValueError), or the net is not created in the
+        current workspace (also a KeyError).
+
+        >>> import numpy as np
+        >>> from bridge.caffe2 import core, workspace
+        >>> net = core.Net("observed_doc")
+        >>> _ = net.Relu(net.Relu("x", "y"), "z")
+        >>> workspace.FeedBlob("x", np.ones(2, np.float32)), workspace.CreateNet(net)
+        (True, True)
+        >>> observer = net.AddObserver("RunCountObserver")
+        >>> workspace.RunNet(net, 3), observer.debug_info(), net.NumObservers()
+        (True, 'This operator runs 6 times.', 1)
+        >>> net.RemoveObserver(observer)
+        >>> net.NumObservers(), workspace.ResetWorkspace()
+        (0, True)
+        """
+        return self._created("AddObserver").add_observer(observer_type, "Net.AddObserver")
+
+    def RemoveObserver(self, observer: Any) -> None:
+        """Remove an observer, if the created net of this name has it.
+
+        Raises EnforceNotMet, also a KeyError: the net is not created in the current workspace.
+        """
+        self._created("RemoveObserver").remove_observer(observer)
+
+    def NumObservers(self) -> int:
+        """Return the number of observers; raise EnforceNotMet as `RemoveObserver`."""
+        return len(self._created("NumObservers").observers)
+
+    def _created(self, method: str) -> Any:
+        return created_net(self.Name(), f"Net.{method}")
+
+
+def _columns() -> Any:
+    """Return the module of records; it loads NumPy, which nets alone do not need."""
+    from bridge.caffe2.schema import columns
+
+    return columns
+
 
 def _run_on_gpu(net: Any, gpu_id: int, use_cudnn: bool) -> None:
     device = caffe2_pb2().DeviceOption()
@@ -254,7 +414,7 @@ def _run_on_gpu(net: Any, gpu_id: int, use_cudnn: bool) -> None:
 
 
 def clone_and_bind_net(
-    net: NetRewriting,
+    net: NetBase,
     name: str,
     prefix: str,
     blob_remap: dict[str, Any] | None = None,
@@ -282,3 +442,40 @@ def clone_and_bind_net(
     if inputs and not keep_schema:
         clone.set_input_record(inputs)
     return clone, remap
+
+
+def _by_prefix(names: Iterable[str], prefix: str) -> Any:
+    """Return the record of the blobs whose names begin with `prefix`; None if there are none."""
+    blobs = [BlobReference(name) for name in names if name.startswith(prefix)]
+    if not blobs:
+        return None
+    return _columns().from_column_list(
+        [str(blob)[len(prefix) :] for blob in blobs], col_blobs=blobs
+    )
+
+
+def bind_record(net: NetBase, inputs: Any, blob_remap: dict[str, Any]) -> None:
+    """Extend `blob_remap` by the blobs of the record `inputs`, for the fields that `net` reads.
+
+    Raises EnforceNotMet, also an AssertionError: `net` has no record of inputs, or one with fields
+    that `inputs` lacks.
+    """
+    caller = "clone_and_bind_net"
+    record = net.input_record()
+    if record is None:
+        raise EnforceAssertionError(
+            f"Net {net.Name()!r} has no record of its inputs to bind by.",
+            caller,
+            condition="net.input_record() is not None",
+        )
+    lacking = set(record.field_names()) - set(inputs.field_names())
+    if lacking:
+        raise EnforceAssertionError(
+            f"Schemas don't match, extra fields {lacking} found in the net {net.Name()}. original: "
+            f"{record.field_names()}; inputs: {inputs.field_names()}",
+            caller,
+        )
+    read = dict(zip(record.field_names(), record.field_blobs(), strict=True))
+    for name, blob in zip(inputs.field_names(), inputs.field_blobs(), strict=True):
+        if name in read:
+            blob_remap[str(read[name])] = str(blob)
