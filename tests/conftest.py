@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bridge.caffe2 import workspace
+from tests.helpers.seeds import seed_generators
 
 # Where JAX has a GPU it would take most of the memory, of which other libraries need some here.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -40,6 +41,11 @@ settings.register_profile(
     "thorough", deadline=None, database=None, max_examples=2000, print_blob=True
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(autouse=True)
+def _same_random_numbers() -> None:
+    seed_generators()
 
 
 @pytest.fixture

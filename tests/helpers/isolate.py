@@ -29,6 +29,8 @@ from typing import Any, BinaryIO
 
 import pytest
 
+from tests.helpers.seeds import seed_generators
+
 TIME_LIMIT_S = 300
 _ROOT = Path(__file__).parents[2]
 # What a child would otherwise import for itself, at up to seconds each.
@@ -203,6 +205,7 @@ def _attempt(request: Request) -> Outcome:
         for name in test_name.split("."):
             test = getattr(test, name)
         sys.unraisablehook = remember
+        seed_generators()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             # As in pyproject.toml: Hypothesis does not find what frozen objects hold.

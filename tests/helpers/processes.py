@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -69,8 +70,11 @@ def killed() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def meet(rank: int, n: int, folder: Path, timeout_ms: int = 20_000) -> None:
-    """Create the store "store" in a folder, and the common world "world"."""
+def meet(rank: int, n: int, folder: Path, timeout_ms: int = 120_000) -> None:
+    """Create the store "store" in a folder, and the common world "world".
+
+    timeout_ms: long for a machine that is busy; a process that dies is noticed at once.
+    """
     run_operator("FileStoreHandlerCreate", [], ["store"], path=str(folder / "store"))
     run_operator(
         "CreateCommonWorld",
@@ -81,6 +85,12 @@ def meet(rank: int, n: int, folder: Path, timeout_ms: int = 20_000) -> None:
         timeout_ms=timeout_ms,
         engine="GLOO",
     )
+
+
+def wait_for(path: Path) -> None:
+    """Wait until another process has made the file."""
+    while not path.exists():
+        time.sleep(0.01)
 
 
 def feed(name: str, value: Any, dtype: Any = np.float32) -> None:

@@ -360,7 +360,7 @@ def test_no_thread_and_no_process_is_started() -> None:
         bridge.attach("t-thread")
         queue.put(shared)
         queue.get()
-    assert len(os.listdir("/proc/self/task")) == before
+    assert len(os.listdir("/proc/self/task")) <= before  # one of an earlier test may just end
 
 
 def test_many_messages_arrive_in_order() -> None:

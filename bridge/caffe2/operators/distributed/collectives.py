@@ -78,7 +78,7 @@ class CollectiveOperator(TorchOperator):
         extremes = torch.tensor([n, -n, kind, -kind], dtype=torch.int64, device=x.device)
         options = self.options("AllreduceOptions", timeout)
         options.reduceOp = torch.distributed.ReduceOp.MAX
-        with world.group(type(self).__name__) as group:
+        with world.group(type(self).__name__, timeout) as group:
             world.finish(group.allreduce([extremes], options), timeout)
         most, least, last, first = extremes.tolist()
         require(
@@ -145,7 +145,7 @@ class Allreduce(CollectiveOperator):
         """Add up here, then everywhere, then copy."""
         tensors = self.tensors(self.InputSize() - 1)
         self.agree(world, tensors[0], timeout)
-        with world.group("Allreduce") as group:
+        with world.group("Allreduce", timeout) as group:
             total = _sum_into_first(tensors)
             if total.numel():
                 options = self.options("AllreduceOptions", timeout)
@@ -166,7 +166,7 @@ class Reduce(CollectiveOperator):
         options = self.options("ReduceOptions", timeout)
         options.rootRank = root
         self.agree(world, total, timeout)
-        with world.group("Reduce") as group:
+        with world.group("Reduce", timeout) as group:
             if total.numel():
                 world.finish(group.reduce([total], options), timeout)
         if world.rank == root:
@@ -191,7 +191,7 @@ class Broadcast(CollectiveOperator):
         options = self.options("BroadcastOptions", timeout)
         options.rootRank = root
         self.agree(world, tensors[0], timeout)
-        with world.group("Broadcast") as group:
+        with world.group("Broadcast", timeout) as group:
             if tensors[0].numel():
                 world.finish(group.broadcast([as_bytes(tensors[0])], options), timeout)
             _copy_from_first(tensors)
@@ -214,7 +214,7 @@ class Allgather(CollectiveOperator):
         mine = first if len(inputs) == 1 else torch.cat(inputs)
         out = self.out(0, [world.size * mine.numel()], dtype)
         self.agree(world, mine, timeout)
-        with world.group("Allgather") as group:
+        with world.group("Allgather", timeout) as group:
             if out.numel():
                 work = group._allgather_base(as_bytes(out), as_bytes(mine))
                 world.finish(work, timeout)
@@ -246,7 +246,7 @@ class ReduceScatter(CollectiveOperator):
             f"{tensors[0].numel()} together, not {counts}.",
         )
         self.agree(world, tensors[0], timeout)
-        with world.group("ReduceScatter") as group:
+        with world.group("ReduceScatter", timeout) as group:
             parts = torch.split(_sum_into_first(tensors), counts)
             works = []
             for root, part in enumerate(parts):
@@ -269,7 +269,7 @@ class Barrier(CollectiveOperator):
 
     def run(self, world: CommonWorld, timeout: timedelta | None) -> None:
         """Wait."""
-        with world.group("Barrier") as group:
+        with world.group("Barrier", timeout) as group:
             options = self.options("BarrierOptions", timeout)
             world.finish(group.barrier(options), timeout)
 

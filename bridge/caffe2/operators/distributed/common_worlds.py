@@ -104,9 +104,10 @@ class CommonWorld:
             )
 
     @contextmanager
-    def group(self, doing: str) -> Iterator[Any]:
+    def group(self, doing: str, timeout: timedelta | None = None) -> Iterator[Any]:
         """Yield torch's process group; an error of it closes the common world.
 
+        timeout: the operator's own; None: the common world's.
         Raises EnforceNotMet: a process has died, or does not take part within the time-out.
         """
         self.require_alive()
@@ -119,8 +120,8 @@ class CommonWorld:
             self.close(f"{doing} failed: {reason}")
             raise EnforceNotMet(
                 f"Process {self.rank} of {self.size}: {reason}. Another process has ended, or has "
-                f"not run {doing} within {self._seconds():g} s. The blobs may be half written; "
-                "the common world is closed, create one anew.",
+                f"not run {doing} within {self._seconds(timeout):g} s. The blobs may be half "
+                "written; the common world is closed, create one anew.",
                 condition="all processes take part within the time-out",
             ) from cause
 
@@ -128,7 +129,7 @@ class CommonWorld:
         """Wait for the work that torch has begun."""
         if self.engine == "NCCL":
             # torch's own wait() does not hold up the host, and its watchdog ends the process.
-            end = time.monotonic() + (timeout or self.timeout or timedelta()).total_seconds()
+            end = time.monotonic() + self._seconds(timeout)
             while not work.is_completed():
                 if time.monotonic() > end:
                     self._group.abort()
@@ -154,8 +155,8 @@ class CommonWorld:
         options._devices = [group.create_device(interface=self.interface)]
         return group(store, self.rank, self.size, options)
 
-    def _seconds(self) -> float:
-        return self.timeout.total_seconds() if self.timeout else 0.0
+    def _seconds(self, timeout: timedelta | None = None) -> float:
+        return (timeout or self.timeout or timedelta()).total_seconds()
 
 
 TypeMeta.Register(CommonWorld)

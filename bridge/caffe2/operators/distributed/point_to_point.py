@@ -52,7 +52,7 @@ class SendTensor(_PointToPoint):
         dst, tag = self.number(2, "dst", _ANY), self.number(3, "tag", 0)
         fits = 0 <= dst < world.size and dst != world.rank
         require(fits, f"dst is the rank of another process, 0 to below {world.size}, not {dst}.")
-        with world.group("ReceiveTensor") as group:
+        with world.group("ReceiveTensor", timeout) as group:
             if not self.GetSingleArgument("raw_buffer", False):
                 sizes = list(x.shape)
                 header = [NUMBERS[dtype.name], len(sizes), *sizes]
@@ -87,7 +87,7 @@ class ReceiveTensor(_PointToPoint):
         )
         raw = self.GetSingleArgument("raw_buffer", False)
         into = self.Input(1)
-        with world.group("SendTensor") as group:
+        with world.group("SendTensor", timeout) as group:
             if raw:
                 out = self.out(0, into.sizes(), into.dtype())
             else:

@@ -52,7 +52,7 @@ def model(rank: int, n: int) -> Any:
 
 def train(rank: int, n: int, folder: Path, dies_at: int = -1) -> None:
     if n > 1:
-        meet(rank, n, folder, timeout_ms=10_000)
+        meet(rank, n, folder)
     np.random.seed(rank)
     core_seed = {"random_seed": 7 + rank}  # only what process 0 draws is used
     helper = model(rank, n)

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,10 +86,11 @@ def redis_port(tmp_path: Path) -> Iterator[int]:
     command = [program, "--port", str(port), "--save", "", "--dir", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
         try:
-            for _ in range(1000):
+            while server.poll() is None:
                 with socket.socket() as probe:
                     if probe.connect_ex(("127.0.0.1", port)) == 0:
                         break
+                time.sleep(0.01)
             yield port
         finally:
             server.terminate()
@@ -96,7 +98,7 @@ def redis_port(tmp_path: Path) -> Iterator[int]:
 
 def by_redis(rank: int, n: int, folder: Path, port: int) -> None:
     run_operator("RedisStoreHandlerCreate", [], ["store"], host="127.0.0.1", port=port, prefix="p/")
-    run_operator("CreateCommonWorld", ["store"], ["world"], size=n, rank=rank, timeout_ms=20_000)
+    run_operator("CreateCommonWorld", ["store"], ["world"], size=n, rank=rank, timeout_ms=120_000)
     feed("x", [float(rank)])
     run_operator("Allreduce", ["world", "x"], ["x"])
     assert fetch("x") == [sum(range(n))]
