@@ -12,9 +12,12 @@
 
 from __future__ import annotations
 
+import functools
+import sys
+from collections.abc import Callable
+
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet
-from bridge.caffe2.base.debugging import DebugMode, debug
 from bridge.caffe2.base.message_text import (
     CaffeBlobToNumpyArray,
     ConvertProtoToBinary,
@@ -24,7 +27,7 @@ from bridge.caffe2.base.message_text import (
 )
 from bridge.caffe2.blobs.tensor_proto import Caffe2TensorToNumpyArray, NumpyArrayToCaffe2Tensor
 from bridge.caffe2.definitions.argument_values import ArgsToDict, MakeArgument
-from bridge.caffe2.definitions.comparison import OpAlmostEqual
+from bridge.caffe2.definitions.create_operator import OpAlmostEqual
 from bridge.caffe2.modeling.iteration import (
     ITERATION_MUTEX_NAME,
     OPTIMIZER_ITERATION_NAME,
@@ -115,3 +118,30 @@ def EnumClassKeyVals(cls: type) -> dict[str, str]:
                 )
             found[name] = value
     return found
+
+
+class DebugMode:
+    """Runs functions, and starts the debugger where they raise."""
+
+    @classmethod
+    def run(cls, func: Callable[[], Any]) -> Any:
+        """Call `func`. If it raises, print the error, start pdb there, and exit with status 1."""
+        try:
+            return func()
+        except Exception as error:  # noqa: BLE001 - any error is shown
+            import pdb
+            import traceback
+
+            traceback.print_exception(type(error), error, error.__traceback__)
+            pdb.post_mortem(error.__traceback__)
+            sys.exit(1)
+
+
+def debug(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls `f` in `DebugMode`."""
+
+    @functools.wraps(f)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return DebugMode.run(lambda: f(*args, **kwargs))
+
+    return called

@@ -113,8 +113,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _convert_checkpoint(source: str, target: str, kind: str) -> None:
-    from bridge.caffe2.conversion.checkpoints import open_entries, write_entries
-    from bridge.caffe2.conversion.file_kinds import NET, kind_of_file
+    from bridge.caffe2.conversion.checkpoints import NET, kind_of_file, open_entries, write_entries
     from bridge.caffe2.conversion.memory_source import BlobEntries
     from bridge.caffe2.conversion.net_source import NetSource
     from bridge.shell.text_tables import Progress
@@ -131,7 +130,7 @@ def _convert_checkpoint(source: str, target: str, kind: str) -> None:
 
 
 def _convert_net(source: str, init: str | None, sizes: Sizes, target: str, kind: str) -> None:
-    from bridge.caffe2.conversion.file_kinds import CHECKPOINTS, kind_of_file
+    from bridge.caffe2.conversion.checkpoints import CHECKPOINTS, kind_of_file
     from bridge.caffe2.conversion.net_source import MissingSizesError, NetSource, UnknownInputError
 
     found = kind_of_file(source)

@@ -14,8 +14,12 @@ from unittest import mock
 from bridge import at, c10, caffe2, tf
 from bridge.caffe2 import predictor_exporter, workspace
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.conversion.checkpoints import open_entries, write_entries
-from bridge.caffe2.conversion.file_kinds import CHECKPOINTS, kind_of_file
+from bridge.caffe2.conversion.checkpoints import (
+    CHECKPOINTS,
+    kind_of_file,
+    open_entries,
+    write_entries,
+)
 from bridge.caffe2.conversion.net_source import net_of_file
 from bridge.pickling import _buffer, _items, _sized
 from bridge.shell.main import main

@@ -150,7 +150,7 @@ class Blob(BlobCore):
         that does not exist here. The blob is then unchanged. Follows DeserializeBlob,
         caffe2/core/blob_serialization.cc.
         """
-        from bridge.caffe2.blobs.deserialize import deserialize
+        from bridge.caffe2.blobs.serialize import deserialize
 
         deserialize(self, serialized, "The blob", "Blob.deserialize")
 

@@ -23,20 +23,19 @@ from bridge.lazy import lazily
 _get, __dir__ = lazily(
     __name__,
     {
-        "bridge.caffe2.brew.conditions": "cond loop",
+        "bridge.caffe2.brew.plain_operators": (
+            "accuracy add_weight_decay arg_min average_pool batch_mat_mul concat cond db_input "
+            "depth_concat dropout fused_8bit_rowwise_quantized_to_float iter loop mat_mul max_pool "
+            "max_pool_with_index prelu reduce_sum relu softmax "
+            "sparse_lengths_sum_4bit_rowwise_sparse sub sum tanh transpose"
+        ),
         "bridge.caffe2.brew.helpers": "Register arg_scope has_helper",
         "bridge.caffe2.brew.normalization": (
             "instance_norm layer_norm lrn moments_with_running_stats spatial_bn spatial_gn"
         ),
-        "bridge.caffe2.brew.plain_operators": (
-            "accuracy arg_min average_pool batch_mat_mul concat depth_concat dropout "
-            "fused_8bit_rowwise_quantized_to_float mat_mul max_pool max_pool_with_index prelu "
-            "reduce_sum relu softmax sparse_lengths_sum_4bit_rowwise_sparse sub sum tanh transpose"
-        ),
         "bridge.caffe2.brew.products": (
             "conv conv_nd conv_transpose elementwise_linear fc group_conv group_conv_deprecated"
         ),
-        "bridge.caffe2.brew.training": "add_weight_decay db_input iter",
     },
     now="cond fc iter relu spatial_bn",  # of each module, which registers its functions
 )

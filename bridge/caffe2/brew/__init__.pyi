@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by tools/make_stubs.py; do not edit.
 
-from bridge.caffe2.brew.conditions import cond as cond
-from bridge.caffe2.brew.conditions import loop as loop
 from bridge.caffe2.brew.helpers import Register as Register
 from bridge.caffe2.brew.helpers import arg_scope as arg_scope
 from bridge.caffe2.brew.helpers import has_helper as has_helper
@@ -15,15 +13,20 @@ from bridge.caffe2.brew.normalization import (
 from bridge.caffe2.brew.normalization import spatial_bn as spatial_bn
 from bridge.caffe2.brew.normalization import spatial_gn as spatial_gn
 from bridge.caffe2.brew.plain_operators import accuracy as accuracy
+from bridge.caffe2.brew.plain_operators import add_weight_decay as add_weight_decay
 from bridge.caffe2.brew.plain_operators import arg_min as arg_min
 from bridge.caffe2.brew.plain_operators import average_pool as average_pool
 from bridge.caffe2.brew.plain_operators import batch_mat_mul as batch_mat_mul
 from bridge.caffe2.brew.plain_operators import concat as concat
+from bridge.caffe2.brew.plain_operators import cond as cond
+from bridge.caffe2.brew.plain_operators import db_input as db_input
 from bridge.caffe2.brew.plain_operators import depth_concat as depth_concat
 from bridge.caffe2.brew.plain_operators import dropout as dropout
 from bridge.caffe2.brew.plain_operators import (
     fused_8bit_rowwise_quantized_to_float as fused_8bit_rowwise_quantized_to_float,
 )
+from bridge.caffe2.brew.plain_operators import iter as iter
+from bridge.caffe2.brew.plain_operators import loop as loop
 from bridge.caffe2.brew.plain_operators import mat_mul as mat_mul
 from bridge.caffe2.brew.plain_operators import max_pool as max_pool
 from bridge.caffe2.brew.plain_operators import max_pool_with_index as max_pool_with_index
@@ -45,9 +48,6 @@ from bridge.caffe2.brew.products import elementwise_linear as elementwise_linear
 from bridge.caffe2.brew.products import fc as fc
 from bridge.caffe2.brew.products import group_conv as group_conv
 from bridge.caffe2.brew.products import group_conv_deprecated as group_conv_deprecated
-from bridge.caffe2.brew.training import add_weight_decay as add_weight_decay
-from bridge.caffe2.brew.training import db_input as db_input
-from bridge.caffe2.brew.training import iter as iter
 
 __all__ = [
     "Register",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of `brew` that add one operator with few parameters or none.
+"""The functions of `brew` that add one operator or a few, with few parameters or none.
 
 Follows caffe2/python/brew.py and caffe2/python/helpers, PyTorch 1.8.1.
 """
@@ -9,8 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bridge.annotation import Any
-from bridge.c10.errors import EnforceAssertionError
+from bridge.c10.errors import EnforceAssertionError, EnforceKeyError
+from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.brew.helpers import constant, helper, parameter
+from bridge.caffe2.core.control_ops_util import add_if_op, add_while_op
+from bridge.caffe2.definitions.create_operator import DeviceOption
+from bridge.caffe2.definitions.scope import CurrentNameScope
+from bridge.caffe2.modeling import model_helper
 from bridge.caffe2.modeling.model_helper import ModelHelper
 
 
@@ -116,3 +121,78 @@ def max_pool_with_index(
     return model.net.MaxPoolWithIndex(
         blob_in, [blob_out, blob_out + "_index"], order=order, **kwargs
     )[0]
+
+
+@helper
+def cond(
+    model: ModelHelper,
+    cond_blob: Any,
+    external_blobs: Any,
+    then_model: ModelHelper,
+    else_model: ModelHelper | None = None,
+) -> None:
+    """Add If, which runs the net of one of two models.
+
+    external_blobs: the blobs of `model` that they may use; see `add_if_op`.
+    """
+    other = else_model.net if else_model else None
+    add_if_op(model.net, cond_blob, external_blobs, then_model.net, other)
+
+
+@helper
+def loop(
+    model: ModelHelper,
+    cond_blob: Any,
+    external_blobs: Any,
+    loop_model: ModelHelper,
+    cond_model: ModelHelper | None = None,
+) -> None:
+    """Add While, which runs the net of a model as long as a condition holds.
+
+    external_blobs: the blobs of `model` that it may use. cond_model: a model that computes the
+    condition before each run; see `add_while_op`.
+    """
+    other = cond_model.net if cond_model else None
+    add_while_op(model.net, cond_blob, external_blobs, loop_model.net, other)
+
+
+@helper
+def iter(model: ModelHelper, blob_out: Any, **kwargs: Any) -> Any:
+    """Add a counter of the runs of the net, an int64 on the CPU that starts at 0."""
+    kwargs.pop("device_option", None)
+    model.param_init_net.ConstantFill(
+        [],
+        blob_out,
+        shape=[1],
+        value=0,
+        dtype=DataType.INT64,
+        device_option=DeviceOption(0, 0),
+        **kwargs,
+    )
+    return model.net.Iter(blob_out, blob_out, **kwargs)
+
+
+@helper
+def add_weight_decay(model: ModelHelper, weight_decay: float) -> None:
+    """Add `weight_decay` times each weight of the current name scope to its gradient.
+
+    Raises EnforceNotMet, also a KeyError: a weight has no gradient.
+    """
+    if weight_decay <= 0.0:
+        return
+    decay = model.param_init_net.ConstantFill([], "wd", shape=[1], value=weight_decay)
+    one = model.param_init_net.ConstantFill([], "ONE", shape=[1], value=1.0)
+    scope = CurrentNameScope()
+    for weight in model.weights:
+        if not scope or weight.GetNameScope() == scope:
+            gradient = model.param_to_grad.get(weight)
+            if gradient is None:
+                raise EnforceKeyError(
+                    f"Weight {str(weight)!r} has no gradient; call model.AddGradientOperators "
+                    "first.",
+                    "brew.add_weight_decay",
+                )
+            model.net.WeightedSum([gradient, one, weight, decay], gradient)
+
+
+db_input = helper(model_helper.db_input)

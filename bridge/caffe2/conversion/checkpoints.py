@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of all formats: opened as entries, and written as a whole or not at all."""
+"""Checkpoints of all formats: told by their content, opened as entries, and written as a whole."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
+import struct
+import zipfile
 
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.wrapped_errors import wrap_error
@@ -13,7 +16,11 @@ from bridge.caffe2.conversion.database_target import write_records
 from bridge.caffe2.conversion.entries import with_progress
 from bridge.caffe2.conversion.npz_files import NpzEntries, write_npz
 from bridge.caffe2.conversion.pickle_source import PickleEntries
-from bridge.caffe2.conversion.safetensors_files import SafetensorsEntries, write_safetensors
+from bridge.caffe2.conversion.safetensors_files import (
+    SafetensorsEntries,
+    is_safetensors,
+    write_safetensors,
+)
 from bridge.caffe2.files.databases import open_writer
 from bridge.caffe2.files.lmdb import LMDBWriter
 from bridge.caffe2.files.whole_file import WholeFile, replace_folder, temporary_name
@@ -24,14 +31,95 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.conversion.entries import Entries, Entry, Progress
 
+
+# The kinds that hold blobs; a database may be a predictor export.
+CHECKPOINTS = ("minidb", "lmdb", "pickle", "safetensors", "npz")
+NET = "net"
 _CALLER = "convert"
+_OF_KIND = "kind_of_file"
+_HEAD = 64  # bytes
+# Of protocols that have no mark: a dict, a list, an object.
+_OLD_PICKLES = (b"(d", b"(l", b"}", b"c__builtin__", b"ccollections")
+_LMDB_MAGIC = 0xBEEFC0DE
+_MAX_KEY = 1 << 16  # bytes; keys are names of blobs
+_KNOWN = "a net (.pb, .pbtxt), minidb, LMDB, safetensors, .npz, or a pickle of NumPy arrays"
 _STREAMS = {"safetensors": write_safetensors, "npz": write_npz}
 # The files of an LMDB database.
 _LMDB_FILES = frozenset({"data.mdb", "lock.mdb"})
 
 
+def kind_of_file(path: str) -> str:
+    """Return the kind of a file, or of the folder of an LMDB database.
+
+    One of `CHECKPOINTS`, or `NET` for a possible net, as text or as bytes. Raises EnforceNotMet:
+    it does not exist or cannot be read (also an OSError), or is none of these (also a ValueError).
+    """
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            if os.path.isfile(os.path.join(path, "data.mdb")):
+                return "lmdb"
+            raise EnforceValueError("it is a folder, and not one of an LMDB database")
+        if not stat.S_ISREG(mode):
+            raise EnforceValueError("it is not a regular file")
+        with open(path, "rb") as file:
+            head = file.read(_HEAD)
+        nbytes = os.stat(path).st_size
+    except (OSError, ValueError) as cause:
+        raise wrap_error(f"{path!r} cannot be read", _OF_KIND, cause) from cause
+    if not head:
+        raise EnforceValueError(f"{path!r} is empty.", _OF_KIND)
+    if is_safetensors(head[:9], nbytes):
+        return "safetensors"
+    if head.startswith(b"PK\x03\x04"):
+        return _kind_of_zip(path)
+    if len(head) >= 24 and struct.unpack_from("<I", head, 16)[0] == _LMDB_MAGIC:
+        return "lmdb"
+    if head[0] == 0x80 and len(head) > 1 and head[1] <= 5:
+        return "pickle"
+    if head.startswith(_OLD_PICKLES) and _ends(path, b"."):
+        return "pickle"
+    if _is_minidb(head, nbytes):
+        return "minidb"
+    return NET
+
+
+def unknown_file(path: str) -> EnforceValueError:
+    """Return the error for a file that is nothing that can be read."""
+    return EnforceValueError(f"{path!r} is not {_KNOWN}.", _OF_KIND)
+
+
+def _is_minidb(head: bytes, nbytes: int) -> bool:
+    if len(head) < 8:
+        return False
+    key, value = struct.unpack_from("<ii", head)
+    return bool(0 < key < _MAX_KEY and value > 0 and 8 + key + value <= nbytes)
+
+
+def _kind_of_zip(path: str) -> str:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, OSError) as cause:
+        raise wrap_error(f"{path!r} cannot be read", _OF_KIND, cause) from cause
+    except Exception as cause:  # of zipfile, such as NotImplementedError of a version
+        raise EnforceValueError(f"{path!r} cannot be read: {cause}", _OF_KIND) from cause
+    if any(name.endswith(".npy") for name in names):
+        return "npz"
+    raise EnforceValueError(
+        f"{path!r} is a zip archive without NumPy arrays, as torch writes; it is not {_KNOWN}.",
+        _OF_KIND,
+    )
+
+
+def _ends(path: str, text: bytes) -> bool:
+    with open(path, "rb") as file:
+        file.seek(-len(text), os.SEEK_END)
+        return file.read() == text
+
+
 def open_entries(path: str, kind: str) -> Entries:
-    """Open a file of a kind of `file_kinds.CHECKPOINTS`.
+    """Open a file of a kind of `CHECKPOINTS`.
 
     Raises EnforceNotMet: it is damaged. OSError.
     """

@@ -15,12 +15,11 @@ from bridge.c10 import Device
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.blobs.deserialize import read_blob
 from bridge.caffe2.blobs.message import BlobMessage
 from bridge.caffe2.blobs.read_tensor import TENSOR_TYPES, content_of, int8_tensor_of
-from bridge.caffe2.blobs.serialize import serialize
+from bridge.caffe2.blobs.serialize import read_blob, serialize
 from bridge.caffe2.conversion.entries import Entries, Entry
-from bridge.caffe2.files.blob_parts import BlobParts, require_whole
+from bridge.caffe2.files.blob_files import CHUNK_MARK, BlobParts, require_whole
 from bridge.caffe2.files.databases import open_reader
 from bridge.caffe2.tensor.tensor import Tensor
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     _Found: TypeAlias = "_Tensor | _Strings | Entry"
 
 _CALLER = "convert"
-_CHUNK = b"#%"
 
 
 class _Part:
@@ -93,7 +91,7 @@ class DatabaseEntries(Entries):
         for record in self._reader.records():
             name = repr(record.key[:80])
             try:
-                name = record.key.partition(_CHUNK)[0].decode()
+                name = record.key.partition(CHUNK_MARK)[0].decode()
                 self._add(found, name, record)
             except Exception as cause:
                 raise wrap_error(

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from bridge.annotation import Any
 from bridge.c10 import TypeMeta
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.blobs.deserialize import deserialize
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
-from bridge.caffe2.blobs.serialize import serialize
+from bridge.caffe2.blobs.serialize import deserialize, serialize
 from bridge.caffe2.conversion.entries import Entries, Entry
 from bridge.caffe2.tensor.tensor import Tensor
 

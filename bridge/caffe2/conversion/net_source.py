@@ -12,9 +12,8 @@ from bridge.caffe2.base.message_text import read_net
 from bridge.caffe2.base.names import listed
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.conversion.checkpoints import open_entries
+from bridge.caffe2.conversion.checkpoints import NET, kind_of_file, open_entries, unknown_file
 from bridge.caffe2.conversion.entries import Entry
-from bridge.caffe2.conversion.file_kinds import NET, kind_of_file, unknown_file
 from bridge.caffe2.conversion.memory_source import blob_of
 from bridge.caffe2.conversion.predictor_export import PredictorExport, predictor_export_in
 from bridge.caffe2.definitions.ssa import reads_and_writes

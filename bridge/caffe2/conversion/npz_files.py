@@ -18,8 +18,13 @@ from collections.abc import Iterator
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
-from bridge.caffe2.conversion.entries import CHUNK_NBYTES, Entries, Entry
-from bridge.caffe2.conversion.metadata import metadata_of, with_metadata
+from bridge.caffe2.conversion.entries import (
+    CHUNK_NBYTES,
+    Entries,
+    Entry,
+    metadata_of,
+    with_metadata,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bridge.annotation import Any
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.blobs.deserialize import deserialize
+from bridge.caffe2.blobs.serialize import deserialize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import os
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.conversion.entries import Entries, Entry, read_range
-from bridge.caffe2.conversion.metadata import metadata_of, with_metadata
+from bridge.caffe2.conversion.entries import Entries, Entry, metadata_of, read_range, with_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -42,9 +42,8 @@ __getattr__, __dir__ = lazily(
             "SetEnginePref SetGlobalEnginePref SetOpEnginePref SetPerOpEnginePref"
         ),
         "bridge.caffe2.gradients.backward_pass": "IR GradientRegistry",
-        "bridge.caffe2.gradients.gradient_slice": "GradientSlice",
-        "bridge.caffe2.gradients.version_records": (
-            "GetIndexFromGradientList GradGenMeta OpSSA SparseGradGenMeta"
+        "bridge.caffe2.gradients.gradient_slice": (
+            "GetIndexFromGradientList GradGenMeta GradientSlice OpSSA SparseGradGenMeta"
         ),
         "bridge.caffe2.core.device_copies": (
             "InferBlobDevices InferOpBlobDevices InferOpBlobDevicesAsDict "

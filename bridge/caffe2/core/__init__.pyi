@@ -67,13 +67,13 @@ from bridge.caffe2.definitions.ssa import get_ssa as get_ssa
 from bridge.caffe2.definitions.ssa import get_undefined_blobs as get_undefined_blobs
 from bridge.caffe2.gradients.backward_pass import IR as IR
 from bridge.caffe2.gradients.backward_pass import GradientRegistry as GradientRegistry
-from bridge.caffe2.gradients.gradient_slice import GradientSlice as GradientSlice
-from bridge.caffe2.gradients.version_records import (
+from bridge.caffe2.gradients.gradient_slice import (
     GetIndexFromGradientList as GetIndexFromGradientList,
 )
-from bridge.caffe2.gradients.version_records import GradGenMeta as GradGenMeta
-from bridge.caffe2.gradients.version_records import OpSSA as OpSSA
-from bridge.caffe2.gradients.version_records import SparseGradGenMeta as SparseGradGenMeta
+from bridge.caffe2.gradients.gradient_slice import GradGenMeta as GradGenMeta
+from bridge.caffe2.gradients.gradient_slice import GradientSlice as GradientSlice
+from bridge.caffe2.gradients.gradient_slice import OpSSA as OpSSA
+from bridge.caffe2.gradients.gradient_slice import SparseGradGenMeta as SparseGradGenMeta
 from bridge.caffe2.proto import caffe2_pb2 as caffe2_pb2
 
 __all__ = [

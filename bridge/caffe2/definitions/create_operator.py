@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CreateOperator and DeviceOption: messages of operators and devices.
+"""CreateOperator, DeviceOption, OpAlmostEqual: messages of operators and devices.
 
-Follows caffe2/python/core.py, PyTorch 1.8.1.
+Follows caffe2/python/core.py and utils.py, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
-from bridge.caffe2.base.messages import as_message, caffe2_pb2, set_fields
+from bridge.caffe2.base.messages import as_message, caffe2_pb2, copied, set_fields
 from bridge.caffe2.definitions import scope
 from bridge.caffe2.definitions.argument_values import MakeArgument
 from bridge.caffe2.definitions.blob_reference import references
@@ -122,3 +122,28 @@ def DeviceOption(
         if value is not None:
             set_fields(option, caller, **{name: value})
     return option
+
+
+def OpAlmostEqual(op_a: Any, op_b: Any, ignore_fields: Any = None) -> bool:
+    """Return whether two OperatorDefs are equal apart from some fields.
+
+    ignore_fields: the name of a field or a list of names. Raises EnforceNotMet: an operator is not
+    an OperatorDef (also a TypeError), or a name is not a str (also an AssertionError).
+
+    >>> from bridge.caffe2 import core, utils
+    >>> a, b = (core.CreateOperator("Relu", "x", "y", name=name) for name in "ab")
+    >>> utils.OpAlmostEqual(a, b), utils.OpAlmostEqual(a, b, "name")
+    (False, True)
+    """
+    fields = [ignore_fields] if isinstance(ignore_fields, str) else ignore_fields or []
+    if not all(isinstance(field, str) for field in fields):
+        raise EnforceAssertionError(
+            f"Expect each field is text type, but got {fields}", "OpAlmostEqual"
+        )
+    copies = []
+    for op in (op_a, op_b):
+        message = copied(op, "OperatorDef", "OpAlmostEqual")
+        for field in fields:
+            message.ClearField(field)
+        copies.append(message)
+    return bool(copies[0] == copies[1])

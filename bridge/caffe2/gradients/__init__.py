@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Automatic gradients of nets.
 
-`table`, read by `patterns`, and `makers` define the gradient operators of each operator type.
-`registry` looks them up, together with those that users register. `backward_pass` goes backwards
-through a net; `sums` adds the contributions of several operators to one gradient.
+`patterns` makes the gradient operators of one operator, as it declares them, by a `maker`.
+`backward_pass` goes backwards through a net; `sums` adds the contributions of several operators to
+one gradient.
 """

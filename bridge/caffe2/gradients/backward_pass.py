@@ -3,24 +3,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from bridge.annotation import Any
-from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
+from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message
+from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.definitions.create_operator import CreateOperator
-from bridge.caffe2.gradients.gradient_registry import OperatorGradients
-from bridge.caffe2.gradients.gradient_slice import GradientSlice
+from bridge.caffe2.definitions.schemas import check_names
+from bridge.caffe2.gradients.gradient_slice import GradientSlice, OpSSA
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.patterns import declared_gradient
 from bridge.caffe2.gradients.sums import ONLY_SUM_TAG, SUM_TAG, Contribution, Part, sum_of
-from bridge.caffe2.gradients.version_records import OpSSA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     Gradient = str | GradientSlice | None
     Version = tuple[str, int]
+    from typing import ClassVar
+
+    # Takes an OperatorDef and the gradients of its outputs, each may be None. Returns an
+    # OperatorDef, a list of them or None, and the gradients of the inputs.
+    Maker = Callable[[Any, Sequence[Any]], tuple[Any, Sequence[Any]]]
+
 
 _CALLER = "GradientRegistry.GetBackwardPass"
+_OF_OPERATOR = "GradientRegistry.GetGradientForOp"
 
 
 class _Step:
@@ -317,7 +326,7 @@ def _check_version(name: str, needed: int, current: int | None, what: str, op: A
         )
 
 
-class GradientRegistry(OperatorGradients):
+class GradientRegistry:
     """The gradient operators of each operator type, and of whole nets.
 
     The gradients of Caffe2's own operators are built in; `RegisterGradient` adds others.
@@ -329,6 +338,96 @@ class GradientRegistry(OperatorGradients):
     >>> operators[0].type, list(operators[0].input), gradients["x"]
     ('ReluGradient', ['y', 'y_grad'], BlobReference("x_grad"))
     """
+
+    gradient_registry_: ClassVar[dict[str, Maker]] = {}
+
+    @classmethod
+    def RegisterGradient(cls, op_type: str) -> Callable[[Maker], Maker]:
+        """Return a decorator that registers a function as the gradient of an operator type.
+
+        It is called as ``f(op, g_output)``. It returns the gradient operators, an OperatorDef or a
+        list of them, and a list of the names of the gradients of the inputs, None for an input
+        without a gradient. A built-in gradient of the type is tried first.
+
+        The decorator raises EnforceNotMet, also a TypeError: its argument cannot be called.
+
+        >>> from bridge.caffe2 import core
+        >>> @core.GradientRegistry.RegisterGradient("TwiceForDocs")
+        ... def twice(op, g_output):
+        ...     gradient = op.input[0] + "_grad"
+        ...     return core.CreateOperator("TwiceForDocs", g_output, [gradient]), [gradient]
+        >>> op = core.CreateOperator("TwiceForDocs", ["x"], ["y"])
+        >>> core.GradientRegistry.GetGradientForOp(op, ["y_grad"])[1]
+        ['x_grad']
+        """
+
+        def register(function: Maker) -> Maker:
+            if not callable(function):
+                raise EnforceTypeError(
+                    f"The gradient must be a function, not {type(function).__name__}.",
+                    "GradientRegistry.RegisterGradient",
+                )
+            cls.gradient_registry_[op_type] = function
+            return function
+
+        return register
+
+    @classmethod
+    def GetGradientForOp(cls, op: Any, g_output: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Return the gradient operators of `op`, and the gradients of its inputs.
+
+        g_output: for each output the name of its gradient, a `GradientSlice`, or None.
+
+        Raises EnforceNotMet: the type has no gradient (also a KeyError), the gradient needs
+        something that `op` lacks, or a registered function raised an error.
+        """
+        message = as_message(op, "OperatorDef", _OF_OPERATOR)
+        try:
+            given = [_plain(one) for one in g_output]
+        except TypeError as cause:
+            raise wrap_error("g_output must be a list of names", _OF_OPERATOR, cause) from cause
+        if len(given) != len(message.output):
+            raise EnforceTypeError(
+                f"{len(given)} gradients are given for {len(message.output)} outputs.",
+                _OF_OPERATOR,
+                condition="len(g_output) == len(op.output)",
+            )
+        try:
+            gradient_ops, input_gradients = cls._gradient(message, given)
+        except Exception as cause:
+            raise wrap_error(
+                f"Exception when creating gradient for [{message.type}]", _OF_OPERATOR, cause
+            ) from cause
+        if gradient_ops is None:
+            return [], list(input_gradients)
+        return (gradient_ops if isinstance(gradient_ops, list) else [gradient_ops]), list(
+            input_gradients
+        )
+
+    @classmethod
+    def _gradient(cls, op: Any, given: list[Any]) -> tuple[Any, Sequence[Any]]:
+        registered = cls.gradient_registry_.get(op.type)
+        built_in = declared_gradient(op.type)
+        if built_in is None:
+            if registered is not None:
+                return registered(op, given)
+            raise EnforceKeyError(
+                f"Operators of type {op.type!r} have no gradient. "
+                "GradientRegistry.RegisterGradient adds one; a StopGradient after the operator "
+                "makes it unnecessary.",
+                _OF_OPERATOR,
+            )
+        try:
+            if registered is not None and getattr(built_in, "yields", False):
+                return registered(op, given)
+            maker = GradientMaker(op, given)
+            check_names(op.type, op.input, op.output)
+            built_in(maker)
+        except Exception:
+            if registered is None:
+                raise
+            return registered(op, given)
+        return maker.gradient_ops, maker.input_gradients
 
     @classmethod
     def GetBackwardPass(
@@ -345,3 +444,11 @@ class GradientRegistry(OperatorGradients):
         TypeError); a gradient operator needs a blob that another operator overwrote.
         """
         return IR(operators).GetBackwardPass(ys, adds_given=False)
+
+
+def _plain(gradient: Any) -> Any:
+    if gradient is None:
+        return None
+    if isinstance(gradient, tuple):
+        return GradientSlice(*map(str, gradient))
+    return str(gradient)

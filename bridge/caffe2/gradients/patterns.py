@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patterns: gradient operators written as text.
+"""The gradients that operators declare: functions, or patterns, which are operators as text.
 
 A pattern is one or more operators ``TYPE INPUTS > OUTPUTS``, separated by semicolons. ``$`` in a
 type stands for the type of the operator whose gradient it is. ``TYPE{NAME=VALUE,...}`` has further
@@ -25,8 +25,11 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
+from functools import partial
 
 from bridge.annotation import Any
+from bridge.caffe2.definitions.schemas import gradient_of
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     Operator = tuple[str, dict[str, Any], list[str], list[str]]
+
 
 _BLOB = re.compile(r"(_?)([iogd])(\d+|\*)([?!]?)(?:\+(\w+))?")
 
@@ -107,3 +111,36 @@ def _output_names(word: str, maker: GradientMaker) -> Iterator[str]:
         yield maker.GI(int(word))
     else:
         yield from _input_names(word, maker)
+
+
+def declared_gradient(op_type: str) -> Callable[[GradientMaker], None] | None:
+    """Return the gradient that is declared with an operator type, or None."""
+    gradient = gradient_of(op_type)
+    if isinstance(gradient, str):
+        return partial(_by_text, gradient)
+    code = getattr(gradient, "__code__", None)
+    if code is not None and code.co_varnames[: code.co_argcount] == ("maker",):
+        return gradient  # type: ignore[no-any-return]
+    return None if gradient is None else partial(_by_function, gradient)
+
+
+def _by_function(function: Callable[..., Any], maker: GradientMaker) -> None:
+    operators, gradients = function(maker.op, maker.given)
+    if operators is not None:
+        several = operators if isinstance(operators, list) else [operators]
+        maker.gradient_ops.extend(several)
+    maker.input_gradients = list(gradients)
+
+
+def _by_text(text: str, maker: GradientMaker) -> None:
+    """Add the operators of a pattern; none for "none". Raises EnforceNotMet for a refusal."""
+    if text in _REFUSALS:
+        maker.enforce(False, _REFUSALS[text])
+    elif text != "none":
+        add_pattern(text, maker)
+
+
+_REFUSALS = {
+    "undefined": "is not defined; a StopGradient after the operator makes it unnecessary",
+    "unimplemented": "is not implemented, in Caffe2 neither",
+}

@@ -21,20 +21,19 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "bridge.caffe2.optimizer.adagrad": "AdagradOptimizer",
-        "bridge.caffe2.optimizer.adam": "AdamOptimizer",
         "bridge.caffe2.optimizer.adaptive": (
-            "AdadeltaOptimizer StormOptimizer WngradOptimizer YellowFinOptimizer"
+            "AdadeltaOptimizer AdamOptimizer FtrlOptimizer GFtrlOptimizer StormOptimizer "
+            "WngradOptimizer YellowFinOptimizer"
         ),
         "bridge.caffe2.optimizer.builders": (
             "_build=add_optimizer add_weight_decay build_adadelta build_adagrad build_adam "
             "build_fp16_sgd build_ftrl build_gftrl build_multi_precision_sgd build_rms_prop "
             "build_sgd build_storm build_wngrad build_yellowfin"
         ),
-        "bridge.caffe2.optimizer.ftrl": "FtrlOptimizer GFtrlOptimizer",
         "bridge.caffe2.optimizer.gradient_descent": (
-            "RmsPropOptimizer SgdOptimizer WeightDecayBuilder"
+            "FP16SgdOptimizer MultiPrecisionSgdOptimizer RmsPropOptimizer SgdOptimizer "
+            "WeightDecayBuilder"
         ),
-        "bridge.caffe2.optimizer.half_precision": "FP16SgdOptimizer MultiPrecisionSgdOptimizer",
         "bridge.caffe2.optimizer.learning_rates": (
             "_LEARNING_RATE_INJECTION=LEARNING_RATE_INJECTION _calc_norm_ratio=norm_ratio "
             "_get_param_to_device=devices_of_blobs get_lr_injection get_param_device "

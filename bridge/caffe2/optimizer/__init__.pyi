@@ -2,8 +2,10 @@
 # Written by tools/make_stubs.py; do not edit.
 
 from bridge.caffe2.optimizer.adagrad import AdagradOptimizer as AdagradOptimizer
-from bridge.caffe2.optimizer.adam import AdamOptimizer as AdamOptimizer
 from bridge.caffe2.optimizer.adaptive import AdadeltaOptimizer as AdadeltaOptimizer
+from bridge.caffe2.optimizer.adaptive import AdamOptimizer as AdamOptimizer
+from bridge.caffe2.optimizer.adaptive import FtrlOptimizer as FtrlOptimizer
+from bridge.caffe2.optimizer.adaptive import GFtrlOptimizer as GFtrlOptimizer
 from bridge.caffe2.optimizer.adaptive import StormOptimizer as StormOptimizer
 from bridge.caffe2.optimizer.adaptive import WngradOptimizer as WngradOptimizer
 from bridge.caffe2.optimizer.adaptive import YellowFinOptimizer as YellowFinOptimizer
@@ -20,15 +22,13 @@ from bridge.caffe2.optimizer.builders import build_sgd as build_sgd
 from bridge.caffe2.optimizer.builders import build_storm as build_storm
 from bridge.caffe2.optimizer.builders import build_wngrad as build_wngrad
 from bridge.caffe2.optimizer.builders import build_yellowfin as build_yellowfin
-from bridge.caffe2.optimizer.ftrl import FtrlOptimizer as FtrlOptimizer
-from bridge.caffe2.optimizer.ftrl import GFtrlOptimizer as GFtrlOptimizer
+from bridge.caffe2.optimizer.gradient_descent import FP16SgdOptimizer as FP16SgdOptimizer
+from bridge.caffe2.optimizer.gradient_descent import (
+    MultiPrecisionSgdOptimizer as MultiPrecisionSgdOptimizer,
+)
 from bridge.caffe2.optimizer.gradient_descent import RmsPropOptimizer as RmsPropOptimizer
 from bridge.caffe2.optimizer.gradient_descent import SgdOptimizer as SgdOptimizer
 from bridge.caffe2.optimizer.gradient_descent import WeightDecayBuilder as WeightDecayBuilder
-from bridge.caffe2.optimizer.half_precision import FP16SgdOptimizer as FP16SgdOptimizer
-from bridge.caffe2.optimizer.half_precision import (
-    MultiPrecisionSgdOptimizer as MultiPrecisionSgdOptimizer,
-)
 from bridge.caffe2.optimizer.learning_rates import get_lr_injection as get_lr_injection
 from bridge.caffe2.optimizer.learning_rates import get_param_device as get_param_device
 from bridge.caffe2.optimizer.learning_rates import set_lr_injection as set_lr_injection

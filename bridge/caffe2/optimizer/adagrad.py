@@ -15,10 +15,10 @@ from bridge.caffe2.modeling.parameter_info import ParameterInfo
 from bridge.caffe2.optimizer.optimizer_base import (
     FP16_ENGINES,
     Optimizer,
+    effective_rate_blobs,
     row_count_fill,
     state_blob,
 )
-from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes
 
 # Options whose operators no Caffe2 that was published has.
 _UNPUBLISHED = ("ema_options", "pruning_options", "swa_options")
@@ -82,10 +82,6 @@ class AdagradOptimizer(Optimizer):
         self.counter_halflife = counter_halflife
         self.init_kwargs = kwargs
 
-    def _require(self, holds: bool, text: str) -> None:
-        if not holds:
-            raise EnforceAssertionError(text, type(self).__name__)
-
     def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
         if self.alpha <= 0:
             return
@@ -103,9 +99,7 @@ class AdagradOptimizer(Optimizer):
             "weight decay is not implemented for LARS yet",
         )
         self._scale_by_layer(net, param_init_net, param_info, self.lars)
-        rate, iteration = self.build_lr(
-            net, param_init_net, self.alpha, policy=self.policy, **self.init_kwargs
-        )
+        rate, iteration = self._learning_rate(net, param_init_net)
         squares = self._squares(param_init_net, param_info)
         self._aux_params.local.append(squares)
         counters = self._counters(param_init_net, param_info, iteration)
@@ -128,9 +122,12 @@ class AdagradOptimizer(Optimizer):
                     counter_halflife=self.counter_halflife,
                 )
         else:
+            further = effective_rate_blobs(
+                blob, self.output_effective_lr, self.output_effective_lr_and_update
+            )
             net.Adagrad(
                 [blob, squares, param_info.grad, rate],
-                [blob, squares, *self._further_outputs(blob)],
+                [blob, squares, *further],
                 engine=self.engine,
                 **arguments,
             )
@@ -158,23 +155,11 @@ class AdagradOptimizer(Optimizer):
         sizes = self._shape(init_net, info)
         return init_net.Float16ConstantFill([], f"{info.blob}_squared_sum", value=0.0, shape=sizes)
 
-    def _shape(self, init_net: Any, info: ParameterInfo) -> list[int]:
-        shapes, _ = InferShapesAndTypes([init_net])
-        self._require(
-            str(info.blob) in shapes, f"The shape of parameter {info.name!r} cannot be inferred."
-        )
-        return shapes[str(info.blob)]
-
     def _weight_decay_of(self, init_net: Any, info: ParameterInfo) -> float:
         """Return the weight decay of a parameter: none for biases and other vectors."""
         if self.weight_decay == 0 or len(self._shape(init_net, info)) == 1:
             return 0.0
         return self.weight_decay
-
-    def _further_outputs(self, blob: Any) -> list[str]:
-        if self.output_effective_lr_and_update:
-            return [f"{blob}_effective_lr", f"{blob}_update"]
-        return [f"{blob}_effective_lr"] if self.output_effective_lr else []
 
     def _counters(self, init_net: Any, info: ParameterInfo, iteration: Any) -> list[Any]:
         """Add the number of updates of each row, and the iteration of the last, if asked for."""

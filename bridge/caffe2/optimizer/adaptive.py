@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimizers that scale their steps by running sums of squares: Adadelta, WNGrad, STORM, YellowFin.
+"""Optimizers that scale their steps by running sums or means of squares.
 
 Follows caffe2/python/optimizer.py, PyTorch 1.8.1.
 """
@@ -7,11 +7,11 @@ Follows caffe2/python/optimizer.py, PyTorch 1.8.1.
 from __future__ import annotations
 
 from bridge.annotation import Any
-from bridge.c10.errors import EnforceAssertionError
+from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.modeling.iteration import BuildUniqueMutexIter
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
-from bridge.caffe2.optimizer.optimizer_base import Optimizer, state_blob
+from bridge.caffe2.optimizer.optimizer_base import Optimizer, effective_rate_blobs, state_blob
 
 
 class AdadeltaOptimizer(Optimizer):
@@ -41,9 +41,7 @@ class AdadeltaOptimizer(Optimizer):
     def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
         if self.alpha <= 0:
             return
-        rate, _ = self.build_lr(
-            net, param_init_net, self.alpha, policy=self.policy, **self.init_kwargs
-        )
+        rate, _ = self._learning_rate(net, param_init_net)
         states = [
             state_blob(param_init_net, param_info, suffix)
             for suffix in ("squared_moment", "squared_moment_update")
@@ -96,9 +94,7 @@ class WngradOptimizer(Optimizer):
         if self.alpha <= 0:
             return
         self._scale_by_layer(net, param_init_net, param_info, self.lars)
-        rate, _ = self.build_lr(
-            net, param_init_net, self.alpha, policy=self.policy, **self.init_kwargs
-        )
+        rate, _ = self._learning_rate(net, param_init_net)
         blob, grad = param_info.blob, param_info.grad
         moment = state_blob(param_init_net, param_info, "moment", shape=[1], value=self.moment_init)
         self._aux_params.local.append(moment)
@@ -107,12 +103,10 @@ class WngradOptimizer(Optimizer):
             grad = self.dedup(net, self.sparse_dedup_aggregator, grad)
             net.SparseWngrad([blob, moment, *grad, rate], [blob, moment], **arguments)
             return
-        outputs = [blob, moment]
-        if self.output_effective_lr or self.output_effective_lr_and_update:
-            outputs.append(f"{blob}_effective_lr")
-        if self.output_effective_lr_and_update:
-            outputs.append(f"{blob}_update")
-        net.Wngrad([blob, moment, grad, rate], outputs, **arguments)
+        further = effective_rate_blobs(
+            blob, self.output_effective_lr, self.output_effective_lr_and_update
+        )
+        net.Wngrad([blob, moment, grad, rate], [blob, moment, *further], **arguments)
 
 
 class StormOptimizer(Optimizer):
@@ -148,9 +142,7 @@ class StormOptimizer(Optimizer):
         if self.lr <= 0:
             return
         self._scale_by_layer(net, param_init_net, param_info, self.lars)
-        rate, _ = self.build_lr(
-            net, param_init_net, self.lr, policy=self.policy, **self.init_kwargs
-        )
+        rate, _ = self._learning_rate(net, param_init_net)
         moment = state_blob(param_init_net, param_info, "moment")
         squares = state_blob(
             param_init_net, param_info, "grad_sq_sum", shape=[1], value=self.grad_sq_init
@@ -201,10 +193,7 @@ class YellowFinOptimizer(Optimizer):
         self.init_kwargs = kwargs
 
     def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
-        if self.alpha <= 0:
-            raise EnforceAssertionError(
-                f"The rate must be positive, not {self.alpha}.", "YellowFinOptimizer"
-            )
+        self._require(self.alpha > 0, f"The rate must be positive, not {self.alpha}.")
         self._refuse_sparse(param_info, "YellowFin does not support sparse gradients")
 
         def state(suffix: str, **fill: Any) -> Any:
@@ -228,3 +217,147 @@ class YellowFinOptimizer(Optimizer):
             curv_win_width=self.curv_win_width,
             zero_debias=self.zero_debias,
         )
+
+
+class FtrlOptimizer(Optimizer):
+    """FTRL-proximal: `lambda1` and `lambda2` weigh the L1 and L2 norms of a parameter.
+
+    alpha, beta: the rate of each coordinate is alpha / (beta + root of its sum of squares).
+    """
+
+    _rate_name = "alpha"
+    _state = "ftrl_nz"
+
+    def __init__(
+        self,
+        alpha: float = 0.01,
+        beta: float = 1e-4,
+        lambda1: float = 0,
+        lambda2: float = 0,
+        sparse_dedup_aggregator: str | None = None,
+        engine: str = "",
+    ) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.beta = beta
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.sparse_dedup_aggregator = sparse_dedup_aggregator
+        self.engine = engine
+
+    def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
+        if self.alpha <= 0:
+            return
+        state = state_blob(param_init_net, param_info, self._state, extra_shape=[2])
+        self._aux_params.local.append(state)
+        arguments = {
+            "engine": self.engine,
+            "alpha": self.alpha,
+            "beta": self.beta,
+            "lambda1": self.lambda1,
+            "lambda2": self.lambda2,
+        }
+        self._add(net, [param_info.blob, state], param_info.grad, arguments)
+
+    def _add(self, net: Any, updated: list[Any], grad: Any, arguments: dict[str, Any]) -> None:
+        if isinstance(grad, GradientSlice):
+            grad = self.dedup(net, self.sparse_dedup_aggregator, grad)
+            net.SparseFtrl([*updated, *grad], updated, **arguments)
+        else:
+            net.Ftrl([*updated, grad], updated, **arguments)
+
+
+class GFtrlOptimizer(FtrlOptimizer):
+    """FTRL with group lasso: `lambda1` weighs the norm of each group of weights."""
+
+    _state = "gftrl_nz"
+
+    def _add(self, net: Any, updated: list[Any], grad: Any, arguments: dict[str, Any]) -> None:
+        net.GFtrl([*updated, grad], updated, **arguments)
+
+
+class AdamOptimizer(Optimizer):
+    """Adam: steps scaled by running means of the gradient and of its square.
+
+    use_lr_adaption: adapt the learning rate by the operator LearningRateAdaption, whose arguments
+    are `lr_alpha` and `normalized_lr_adaption`. rowWise: keep one mean of squares for each row of a
+    parameter with a sparse gradient. enableRAdam: RAdam, for sparse gradients. Further keyword
+    arguments go to the operator LearningRate.
+
+    Raises EnforceNotMet, also an AssertionError: `rowWise` with a dense gradient, with
+    `enableRAdam`, or for a parameter whose shape cannot be inferred.
+    """
+
+    _rate_name = "alpha"
+
+    def __init__(
+        self,
+        alpha: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        policy: str = "fixed",
+        use_lr_adaption: bool = False,
+        lr_alpha: float = 0.01,
+        normalized_lr_adaption: bool = True,
+        sparse_dedup_aggregator: str | None = None,
+        rowWise: bool = False,
+        engine: str = "",
+        enableRAdam: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+        self.policy = policy
+        self.use_lr_adaption = use_lr_adaption
+        self.lr_alpha = lr_alpha
+        self.normalized_lr_adaption = normalized_lr_adaption
+        self.sparse_dedup_aggregator = sparse_dedup_aggregator
+        self.rowWise = rowWise
+        self.engine = engine
+        self.enableRAdam = enableRAdam
+        self.init_kwargs = kwargs
+
+    def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
+        if self.alpha <= 0:
+            return
+        blob, grad = param_info.blob, param_info.grad
+        is_sparse = isinstance(grad, GradientSlice)
+        self._require(
+            not self.rowWise or (is_sparse and not self.enableRAdam),
+            "rowWise needs a sparse gradient, and is not supported by RAdam.",
+        )
+        rate, iteration = self._learning_rate(net, param_init_net)
+        states = [state_blob(param_init_net, param_info, "first_moment")]
+        if self.rowWise:
+            rows = self._shape(param_init_net, param_info)[0]
+            states.append(state_blob(param_init_net, param_info, "avg_second_moment", shape=[rows]))
+        else:
+            states.append(state_blob(param_init_net, param_info, "second_moment"))
+        self._aux_params.shared.append(iteration)
+        self._aux_params.local.extend(states)
+        updated = [blob, *states]
+        outputs = list(updated)
+        if self.use_lr_adaption:
+            outputs.append(BlobReference(f"{blob}_effective_grad"))
+        arguments = {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
+        if is_sparse:
+            grad = self.dedup(net, self.sparse_dedup_aggregator, grad)
+            inputs = [*updated, *grad, rate, iteration]
+            if self.rowWise:
+                net.RowWiseSparseAdam(inputs, outputs, **arguments)
+            else:
+                net.SparseAdam(inputs, outputs, **arguments, enableRAdam=self.enableRAdam)
+            grad = grad.values
+        else:
+            net.Adam([*updated, grad, rate, iteration], outputs, **arguments)
+        if self.use_lr_adaption:
+            net.LearningRateAdaption(
+                [rate, grad, outputs[-1]],
+                [rate],
+                lr_alpha=self.lr_alpha,
+                normalized_lr_adaption=self.normalized_lr_adaption,
+            )

@@ -14,20 +14,22 @@ from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.definitions import scope
 from bridge.caffe2.definitions.operator_types import IsOperator
 from bridge.caffe2.optimizer.adagrad import AdagradOptimizer
-from bridge.caffe2.optimizer.adam import AdamOptimizer
 from bridge.caffe2.optimizer.adaptive import (
     AdadeltaOptimizer,
+    AdamOptimizer,
+    FtrlOptimizer,
+    GFtrlOptimizer,
     StormOptimizer,
     WngradOptimizer,
     YellowFinOptimizer,
 )
-from bridge.caffe2.optimizer.ftrl import FtrlOptimizer, GFtrlOptimizer
 from bridge.caffe2.optimizer.gradient_descent import (
+    FP16SgdOptimizer,
+    MultiPrecisionSgdOptimizer,
     RmsPropOptimizer,
     SgdOptimizer,
     WeightDecayBuilder,
 )
-from bridge.caffe2.optimizer.half_precision import FP16SgdOptimizer, MultiPrecisionSgdOptimizer
 from bridge.caffe2.optimizer.learning_rates import (
     devices_of_blobs,
     get_param_device,

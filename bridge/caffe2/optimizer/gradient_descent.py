@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimizers that step along the gradient, with or without momentum; weight decay.
+"""Optimizers that step along the gradient, of float16 parameters too; weight decay.
 
 Follows caffe2/python/optimizer.py, PyTorch 1.8.1.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
+from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
 from bridge.caffe2.optimizer.optimizer_base import Optimizer, constant, state_blob
@@ -42,25 +43,18 @@ class SgdOptimizer(Optimizer):
         self.lars = lars
         self.init_kwargs = kwargs
 
-    def _rate(self, net: Any, init_net: Any, sign: float) -> Any:
-        """Add the learning rate; `sign` is -1 for operators that subtract their step."""
-        return self.build_lr(
-            net, init_net, self.base_learning_rate * sign, policy=self.policy, **self.init_kwargs
-        )[0]
-
     def _check_rate(self) -> None:
-        if self.base_learning_rate < 0:
-            raise EnforceAssertionError(
-                f"Expect positive base learning rate, got {self.base_learning_rate}",
-                type(self).__name__,
-            )
+        self._require(
+            self.base_learning_rate >= 0,
+            f"Expect positive base learning rate, got {self.base_learning_rate}",
+        )
 
     def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
         if self.base_learning_rate == 0:
             return
         self._check_rate()
         self._scale_by_layer(net, param_init_net, param_info, self.lars)
-        rate = self._rate(net, param_init_net, -1.0 if self.momentum else 1.0)
+        rate, _ = self._learning_rate(net, param_init_net, -1.0 if self.momentum else 1.0)
         one = constant(param_init_net, "ONE", 1.0)
         self._aux_params.shared.append(one)
         blob, grad = param_info.blob, param_info.grad
@@ -113,15 +107,10 @@ class RmsPropOptimizer(Optimizer):
         self.init_kwargs = kwargs
 
     def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
-        if self.alpha <= 0:
-            raise EnforceAssertionError(
-                f"The rate must be positive, not {self.alpha}.", "RmsPropOptimizer"
-            )
+        self._require(self.alpha > 0, f"The rate must be positive, not {self.alpha}.")
         self._refuse_sparse(param_info, "RmsPropOptimizer doesn't support sparse gradients")
         one = constant(param_init_net, "ONE", 1.0)
-        rate, _ = self.build_lr(
-            net, param_init_net, -self.alpha, policy=self.policy, **self.init_kwargs
-        )
+        rate, _ = self._learning_rate(net, param_init_net, -1)
         blob, grad = param_info.blob, param_info.grad
         states = [
             param_init_net.ConstantFill([blob], f"{blob}_{suffix}", values=0.0)
@@ -159,3 +148,104 @@ class WeightDecayBuilder(Optimizer):
                 "Weight decay does not yet support sparse gradients", "WeightDecayBuilder"
             )
         net.WeightedSum([grad, one, param_info.blob, decay], grad)
+
+
+class MultiPrecisionSgdOptimizer(SgdOptimizer):
+    """`SgdOptimizer` that updates the float32 copy of a float16 parameter, and rounds it.
+
+    Such parameters come from `PseudoFP16Initializer`; others are updated as by `SgdOptimizer`.
+    Raises EnforceNotMet, also an AssertionError, for a float16 parameter with a sparse gradient.
+    """
+
+    def __init__(
+        self,
+        base_learning_rate: float = 0.1,
+        momentum: float = 0.0,
+        policy: str = "fixed",
+        nesterov: bool = True,
+        sparse_dedup_aggregator: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            base_learning_rate, policy, momentum, nesterov, sparse_dedup_aggregator, **kwargs
+        )
+
+    def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
+        copies = param_info.blob_copy
+        if copies is None:
+            super()._run(net, param_init_net, param_info)
+            return
+        if self.base_learning_rate == 0:
+            return
+        self._check_rate()
+        self._refuse_sparse(param_info, "MultiPrecisionSgd does not support sparse gradients")
+        master, half = copies[DataType.FLOAT], param_info.blob
+        rate, _ = self._learning_rate(net, param_init_net, -1.0)
+        momentum = param_init_net.ConstantFill(master, f"{half}_momentum", value=0.0)
+        self._aux_params.local.append(momentum)
+        grad = net.HalfToFloat(param_info.grad, param_info.grad + "_fp32")
+        net.MomentumSGDUpdate(
+            [grad, momentum, rate, master],
+            [grad, momentum, master],
+            momentum=self.momentum,
+            nesterov=self.nesterov,
+        )
+        net.FloatToHalf(master, half)
+
+
+class FP16SgdOptimizer(SgdOptimizer):
+    """Gradient descent with momentum and weight decay on float16 parameters.
+
+    Parameters without a float16 copy, and those whose name has "spatbn" in it, are float32 and are
+    updated in float32. Raises EnforceNotMet, also an AssertionError, for sparse gradients.
+    """
+
+    def __init__(
+        self,
+        base_learning_rate: float = 0.1,
+        momentum: float = 0.0,
+        policy: str = "fixed",
+        nesterov: bool = True,
+        weight_decay: float = 0.0001,
+        sparse_dedup_aggregator: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            base_learning_rate, policy, momentum, nesterov, sparse_dedup_aggregator, **kwargs
+        )
+        self.weight_decay = weight_decay
+
+    def _run(
+        self, net: Any, param_init_net: Any, param_info: ParameterInfo, fp32_update: bool = False
+    ) -> None:
+        if self.base_learning_rate == 0:
+            return
+        self._check_rate()
+        self._refuse_sparse(param_info, "FP16Sgd does not support sparse gradients")
+        blob, master = param_info.blob, param_info.blob
+        copies = param_info.blob_copy
+        in_float32 = fp32_update or "spatbn" in str(blob) or copies is None
+        if not in_float32:
+            if DataType.FLOAT in copies:
+                master = copies[DataType.FLOAT]
+            elif DataType.FLOAT16 in copies:
+                blob = copies[DataType.FLOAT16]
+            else:
+                raise EnforceAssertionError(
+                    "Unrecognized parameter format to be updated by FP16 Optimizer. Parameter: "
+                    f"{param_info.name}",
+                    "FP16SgdOptimizer",
+                )
+        rate, _ = self._learning_rate(net, param_init_net, -1.0)
+        full = param_init_net.ConstantFill(master, f"{blob}_momentum_fp32", value=0.0)
+        momentum = param_init_net.FloatToHalf(full, f"{blob}_momentum")
+        self._aux_params.local.append(momentum)
+        state = full if in_float32 else momentum
+        update = net.FP32MomentumSGDUpdate if in_float32 else net.FP16MomentumSGDUpdate
+        update(
+            [param_info.grad, state, rate, blob],
+            [param_info.grad, state, blob],
+            momentum=self.momentum,
+            nesterov=self.nesterov,
+            weight_decay=self.weight_decay,
+        )

@@ -40,6 +40,9 @@ class Optimizer:
 
     # The attribute that holds the learning rate.
     _rate_name: str | None = None
+    # Of optimizers with a learning rate: how it changes, and further arguments of LearningRate.
+    policy: str
+    init_kwargs: dict[str, Any]
 
     def __init__(self) -> None:
         self._aux_params = AuxOptimizerParams(local=[], shared=[])
@@ -110,6 +113,15 @@ class Optimizer:
         if IsGPUDeviceType(device.device_type):
             return self.get_gpu_blob_name(base_str, device.device_id, device.node_name)
         return self.get_cpu_blob_name(base_str, device.node_name)
+
+    def _learning_rate(self, net: Any, init_net: Any, sign: float = 1) -> tuple[Any, Any]:
+        """Do as `build_lr` with the options of this optimizer.
+
+        sign: -1 for operators that subtract their update.
+        """
+        assert self._rate_name is not None
+        rate = getattr(self, self._rate_name) * sign
+        return self.build_lr(net, init_net, rate, policy=self.policy, **self.init_kwargs)
 
     def build_lr(
         self,
@@ -198,10 +210,7 @@ class Optimizer:
         self._clear_local_lr_multiplier()
         if offset is None or isinstance(info.grad, GradientSlice):
             return
-        if offset < 0:
-            raise EnforceAssertionError(
-                f"Lars offset must be nonnegative, got {offset}", type(self).__name__
-            )
+        self._require(offset >= 0, f"Lars offset must be nonnegative, got {offset}")
         numbers = self.create_lars_inputs(init_net, 0.0, 1.0, _LARGEST_FLOAT32)
         rate = net.Lars(
             [info.blob, info.grad, *numbers],
@@ -214,9 +223,23 @@ class Optimizer:
             rate, device is not None and IsGPUDeviceType(device.device_type)
         )
 
-    def _refuse_sparse(self, info: ParameterInfo, text: str) -> None:
-        if isinstance(info.grad, GradientSlice):
+    def _require(self, holds: bool, text: str) -> None:
+        if not holds:
             raise EnforceAssertionError(text, type(self).__name__)
+
+    def _refuse_sparse(self, info: ParameterInfo, text: str) -> None:
+        self._require(not isinstance(info.grad, GradientSlice), text)
+
+    def _shape(self, init_net: Any, info: ParameterInfo) -> list[int]:
+        """Return the shape of a parameter.
+
+        Raises EnforceNotMet, also an AssertionError: it cannot be inferred.
+        """
+        shapes, _ = InferShapesAndTypes([init_net])
+        self._require(
+            str(info.blob) in shapes, f"The shape of parameter {info.name!r} cannot be inferred."
+        )
+        return shapes[str(info.blob)]
 
 
 def constant(init_net: Any, name: str, value: float) -> Any:
@@ -236,6 +259,12 @@ def state_blob(init_net: Any, info: ParameterInfo, suffix: str, **fill: Any) -> 
     inputs = [] if "shape" in fill else [info.blob]
     name = BlobReference(f"{info.blob}_{suffix}")
     return init_net.ConstantFill(inputs, name, **fill)
+
+
+def effective_rate_blobs(blob: Any, rate: bool, update: bool) -> list[str]:
+    """Return the names of the further outputs of an update: its effective rate, and the update."""
+    names = [f"{blob}_effective_lr"] if rate or update else []
+    return [*names, f"{blob}_update"] if update else names
 
 
 def row_count_fill(init_net: Any, info: ParameterInfo) -> tuple[list[Any], dict[str, Any]]:

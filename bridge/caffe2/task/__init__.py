@@ -13,8 +13,7 @@ __getattr__, __dir__ = lazily(
         "bridge.caffe2.schema.columns": "from_blob_list",
         "bridge.caffe2.schema.field": "Field",
         "bridge.caffe2.task.cluster": "Cluster Node WorkspaceType",
-        "bridge.caffe2.task.outputs": "TaskOutput TaskOutputList",
+        "bridge.caffe2.task.task_group": "Task TaskGroup TaskOutput TaskOutputList final_output",
         "bridge.caffe2.task.setup_nets": "SetupNets add_setup_steps get_setup_nets",
-        "bridge.caffe2.task.task_group": "Task TaskGroup final_output",
     },
 )

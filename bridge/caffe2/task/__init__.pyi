@@ -8,13 +8,13 @@ from bridge.caffe2.schema.field import Field as Field
 from bridge.caffe2.task.cluster import Cluster as Cluster
 from bridge.caffe2.task.cluster import Node as Node
 from bridge.caffe2.task.cluster import WorkspaceType as WorkspaceType
-from bridge.caffe2.task.outputs import TaskOutput as TaskOutput
-from bridge.caffe2.task.outputs import TaskOutputList as TaskOutputList
 from bridge.caffe2.task.setup_nets import SetupNets as SetupNets
 from bridge.caffe2.task.setup_nets import add_setup_steps as add_setup_steps
 from bridge.caffe2.task.setup_nets import get_setup_nets as get_setup_nets
 from bridge.caffe2.task.task_group import Task as Task
 from bridge.caffe2.task.task_group import TaskGroup as TaskGroup
+from bridge.caffe2.task.task_group import TaskOutput as TaskOutput
+from bridge.caffe2.task.task_group import TaskOutputList as TaskOutputList
 from bridge.caffe2.task.task_group import final_output as final_output
 
 __all__ = [

@@ -103,7 +103,7 @@ def deserialize_named(workspace: BlobTable, name: Any, data: Any, caller: str) -
 
     Raises EnforceNotMet: the bytes are not such a message; the blob is then unchanged.
     """
-    from bridge.caffe2.blobs.deserialize import deserialize
+    from bridge.caffe2.blobs.serialize import deserialize
 
     text = name_of(name, caller)
     known = find_blob(workspace, text)

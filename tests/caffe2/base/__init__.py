@@ -3,7 +3,7 @@
 
 - created_nets: caffe2/execution/test_observers
 - data_types, messages: caffe2/definitions/test_argument_values
-- debugging, message_text: conformance/test_workspace_replay
+- message_text: conformance/test_workspace_replay
 - device_option: caffe2/workspaces/test_feed_fetch_devices
 - hardware: caffe2/definitions/test_engines
 - names: caffe2/workspaces/test_named_blobs

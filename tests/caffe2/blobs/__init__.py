@@ -5,7 +5,7 @@
 - backup: caffe2/execution/test_operator_failure
 - core, int8, objects: test_blob
 - dlpack_tensor: caffe2/operators/control/test_python_operator
-- read_tensor: test_deserialize
+- read_tensor: test_serialize_reading
 - string_arrays: caffe2/workspaces/test_feed_fetch_strings
 - torch_io: caffe2/execution/test_operator_memory
 - tensor_proto: conformance/test_workspace_replay

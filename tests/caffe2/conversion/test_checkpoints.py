@@ -18,9 +18,8 @@ import pytest
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import save_checkpoint, workspace
-from bridge.caffe2.conversion.checkpoints import open_entries, write_entries
+from bridge.caffe2.conversion.checkpoints import kind_of_file, open_entries, write_entries
 from bridge.caffe2.conversion.entries import Entry
-from bridge.caffe2.conversion.file_kinds import kind_of_file
 from bridge.caffe2.files.minidb import MiniDBReader, MiniDBWriter
 from tests.helpers.isolate import run_python
 

@@ -6,6 +6,5 @@
 - dyndep: caffe2/test_install
 - operator_types: caffe2/execution/test_registry
 - tracebacks: caffe2/workspaces/test_immediate
-- comparison: conformance/test_workspace_replay
 - *: test_refusals
 """

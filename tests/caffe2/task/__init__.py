@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `bridge.caffe2.task`; the modules whose tests have another name::
 
-- blocks, net_blocks: test_builder_blocks
-- cluster, outputs, setup_nets: test_task_group
+- blocks: test_builder_blocks
+- cluster, setup_nets: test_task_group
 """

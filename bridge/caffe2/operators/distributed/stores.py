@@ -7,8 +7,7 @@ Follows caffe2/distributed/store_ops.cc, PyTorch 1.8.1. Other than there, a stor
 from __future__ import annotations
 
 from bridge import c10
-from bridge.caffe2.blobs.deserialize import deserialize
-from bridge.caffe2.blobs.serialize import serialize
+from bridge.caffe2.blobs.serialize import deserialize, serialize
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator

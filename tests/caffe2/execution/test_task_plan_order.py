@@ -9,8 +9,8 @@ import pytest
 
 from bridge.caffe2 import core
 from bridge.caffe2.execution.definition import definition_of
-from bridge.caffe2.execution.dependencies import ancestors, chains_of, may_wait, predecessors
 from bridge.caffe2.execution.registry import class_for
+from bridge.caffe2.execution.task_plan import ancestors, chains_of, may_wait, predecessors
 
 
 def definitions(*operators: tuple[Any, ...]) -> list[Any]:

@@ -10,8 +10,8 @@ import pytest
 
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.execution.definition import definition_of
-from bridge.caffe2.execution.operator_work import work_of
 from bridge.caffe2.execution.registry import class_for
+from bridge.caffe2.execution.task_plan import work_of
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
