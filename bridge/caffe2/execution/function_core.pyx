@@ -378,13 +378,15 @@ cdef class FunctionCore(TapedOperator):
         return 0
 
     cdef list _output_impls(self, list results):
-        """Return the TensorImpls of the outputs, or None if one has none.
+        """Return the TensorImpls of the outputs, or None if one has none, or two are one blob.
 
         It is None in the list for an output that the function does not write.
         """
         cdef list found = []
         cdef Tensor tensor
         cdef Py_ssize_t o
+        if len(set(self._outputs)) < len(self._outputs):    # buffers would overlap
+            return None
         for o in range(len(self._outputs)):
             if results[o] is None:
                 found.append(None)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from reprlib import repr as short
+
 from bridge.annotation import Any
 from bridge.c10 import Device, DeviceType, EnforceNotMet
 from bridge.c10 import tensor as tensor_type
@@ -17,7 +19,7 @@ from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from bridge.caffe2.blobs.blob import Blob
 
@@ -290,17 +292,33 @@ def assign(definition: Definition, cls: type[Operator], generation: int) -> None
 
 
 def failure(
-    definition: Definition, cause: Exception, caller: str, where: str = ""
+    definition: Definition,
+    cause: Exception,
+    caller: str,
+    where: str = "",
+    blobs: Mapping[str, Blob] | None = None,
 ) -> EnforceNotMet:
     """Return the EnforceNotMet of an operator that `cause` stopped, to be raised from `cause`.
 
-    It is also an instance of the class of `cause`.
+    It is also an instance of the class of `cause`. To the text of an error of Python's or
+    torch's, the inputs in `blobs` and the arguments are added.
     """
     name, text = str(definition), ""
+    if blobs is not None and type(cause) in _WITHOUT_VALUES:
+        found = [blobs[one]._describe_contents() for one in definition.inputs if one in blobs]
+        items = definition.arguments.items()
+        given = [f"{key}={short(next(iter(value.values()), None))}" for key, value in items]
+        text = f" on {'; '.join([*found[:8], *given[:8]])}" if found or given else ""
     if definition.debug_info:
-        text = f" (created at: {definition.debug_info})"
+        text += f" (created at: {definition.debug_info})"
     error = wrap_error(f"{name[0].upper()}{name[1:]}{where} failed{text}", caller, cause)
     return also_as(error, cause)
+
+
+_WITHOUT_VALUES = {
+    AssertionError, AttributeError, IndexError, KeyError, OverflowError, RuntimeError, TypeError,
+    ValueError, ZeroDivisionError,
+}  # fmt: skip
 
 
 def _is_tensor_on(blob: Blob, device_type: Any) -> bool:

@@ -162,7 +162,7 @@ class RunnableNet:
     ) -> EnforceNotMet:
         self._table._failed_position = position
         where = f", position {position} of net {self._name!r},"
-        return failure(definition, cause, caller, where)
+        return failure(definition, cause, caller, where, self._table._blobs)
 
     def __repr__(self) -> str:
         return f"<Net {self._name!r} of {len(self._operators)} operators>"

@@ -125,7 +125,7 @@ cdef OperatorCore _run_new(object table, DefinitionCore definition, str caller, 
         if not done:
             remove_unused(blobs, new)
         if isinstance(cause, Exception):
-            raise failure(definition, cause, caller) from cause
+            raise failure(definition, cause, caller, "", blobs) from cause
         raise
     return operator
 
@@ -144,7 +144,7 @@ cdef bint _run_again(DefinitionCore definition, OperatorCore operator, dict blob
     except BaseException as cause:
         ready_of(_current).pop(definition, None)
         if isinstance(cause, Exception):
-            raise failure(definition, cause, "RunOperatorOnce") from cause
+            raise failure(definition, cause, "RunOperatorOnce", "", blobs) from cause
         raise
     finally:
         let_go(&operator.is_busy)

@@ -164,3 +164,15 @@ def test_a_size_that_elements_decide_changes_from_run_to_run() -> None:
     with pytest.raises(EnforceNotMet, match="out of range"):
         workspace.RunNet(net)
     np.testing.assert_array_equal(workspace.FetchBlob("y"), np.eye(3)[[0, 2]])
+
+
+def test_an_output_that_is_named_twice_has_the_last_value_in_every_run() -> None:
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    workspace.FeedBlob("x", x)
+    net = core.Net("twice")
+    net.TopK("x", ["y", "indices", "y"], k=2)
+    workspace.CreateNet(net)
+    for _ in range(4):
+        workspace.RunNet(net)
+        assert workspace.FetchBlob("y").tolist() == [5, 4, 11, 10, 17, 16, 23, 22]
+        assert workspace.FetchBlob("indices").tolist() == [[5, 4]] * 4

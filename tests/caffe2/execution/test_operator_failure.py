@@ -289,3 +289,14 @@ def test_a_run_within_a_run_restores_its_own_outputs_only() -> None:
     assert run(outer, [], ["y"])
     assert workspace.FetchBlob("y").tolist() == [3]
     assert workspace.FetchBlob("inner").tolist() == [1]
+
+
+def test_an_error_of_python_is_told_with_the_inputs_and_arguments() -> None:
+    workspace.FeedBlob("x", np.ones((2, 3), np.float32))
+    op = core.CreateOperator(operator_of(lambda op: 1 // 0), ["x", "x"], [], axis=99, name="n")
+    net = core.Net("net")
+    net.Proto().op.append(op)
+    for call in (lambda: workspace.RunOperatorOnce(op), lambda: workspace.RunNetOnce(net)):
+        with pytest.raises(ZeroDivisionError) as raised:
+            call()
+        refused(raised.value, "float32, sizes [2, 3]", "axis=99", "division")

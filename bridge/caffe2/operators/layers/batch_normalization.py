@@ -12,7 +12,7 @@ from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.channels import channels_first, channels_last, require_per_channel
-from bridge.caffe2.operators.base.checks import image_order, require
+from bridge.caffe2.operators.base.checks import image_order, require, shaped_like
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.defined_mode import DefinedMode, first_buffer
 from bridge.caffe2.operators.layers import channel_kernels
@@ -178,7 +178,7 @@ def spatial_bn_gradient(
     Follows SpatialBNGradientOp, caffe2/operators/spatial_batch_norm_op.h, PyTorch 1.8.1.
     """
     order = image_order(order)
-    x, dy = channels_first(x, order), channels_first(dy, order)
+    x, dy = (channels_first(one, order) for one in (x, shaped_like(dy, x)))
     require(x.dim() >= 3, "X has three dimensions or more", x)
     require_per_channel(x, scale, mean, rstd)
     if num_batches <= 1 and x.numel():

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
-from bridge.caffe2.operators.base.checks import image_order, require
+from bridge.caffe2.operators.base.checks import image_order, require, shaped_like
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.defined_mode import first_buffer
 from bridge.caffe2.operators.layers import channel_kernels
@@ -93,7 +93,7 @@ def lrn_gradient(
 ) -> Tensor:
     """(X, Y, dY) -> dX, the gradient of LRN; the same arguments."""
     order = image_order(order)
-    x, y, dy = (channels_first(one, order) for one in (x, y, dy))
+    x, y, dy = (channels_first(shaped_like(one, x), order) for one in (x, y, dy))
     base = _base(x, size, alpha, bias)
     around = _summed(y * dy / base, size) * (-2 * alpha * beta / size)
     return channels_last(torch.addcmul(dy * _power(base, beta), x, around), order)

@@ -181,7 +181,7 @@ def instance_norm_gradient(
     """
     require(epsilon >= 0, "epsilon is not negative", epsilon)
     order = image_order(order)
-    x, dy = channels_first(x, order), channels_first(dy, order)
+    x, dy = (channels_first(one, order) for one in (x, shaped_like(dy, x)))
     require(scale.numel() == x.shape[1], "there is one value per channel", scale, x)
     if not x.numel():
         none = x.new_zeros(x.shape[1:2])
@@ -217,7 +217,7 @@ def group_norm_gradient(
     Follows GroupNormGradientOp, caffe2/operators/group_norm_op.h, PyTorch 1.8.1.
     """
     order = image_order(order)
-    dy, x = channels_first(dy, order), channels_first(x, order)
+    x, dy = (channels_first(one, order) for one in (x, shaped_like(dy, x)))
     n, channels = x.shape[:2]
     require(channels % group == 0, "the number of channels is divisible by group", x)
     if x.numel() and not (x.requires_grad or dy.requires_grad or scale.requires_grad):
@@ -250,7 +250,10 @@ def layer_norm_gradient(
     Scale and its gradients are used with `elementwise_affine`.
     Follows LayerNormGradientOp, caffe2/operators/layer_norm_op.h, PyTorch 1.8.1.
     """
-    sizes = list(x.shape[axis_from_front(axis, x.dim()) :])
+    axis = axis_from_front(axis, x.dim())
+    sizes, rows = list(x.shape[axis:]), x.shape[:axis].numel()
+    fits = mean.numel() == deviation.numel() == rows
+    require(fits, "each row of X has a mean and a deviation", x, mean, deviation)
     if not elementwise_affine:
         scale = None
     else:
@@ -258,7 +261,7 @@ def layer_norm_gradient(
     factors = None if scale is None else scale.view(sizes)
     wanted = [True, scale is not None, scale is not None]
     moments = mean.view(-1, 1), torch.reciprocal(deviation.view(-1, 1))
-    given = dy.view(x.shape), x, sizes, *moments, factors, factors, wanted
+    given = shaped_like(dy, x), x, sizes, *moments, factors, factors, wanted
     dx, dscale, dbias = torch.ops.aten.native_layer_norm_backward(*given)
     return (dx,) if scale is None else (dx, shaped_like(dscale, scale), shaped_like(dbias, scale))
 
