@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by tools/make_stubs.py; do not edit.
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+def count_boxes(
+    counts: Any, boxes: Any, n: int, columns: int, images: int, numbered: bool
+) -> Any: ...
 def transform_boxes(
-    boxes: NDArray[np.float32],
-    deltas: NDArray[np.float32],
-    weights: NDArray[np.float32],
-    scale: float,
-    height: int,
+    made: Any,
+    counts: Any,
+    boxes: Any,
+    deltas: Any,
+    images: Any,
+    n: int,
+    columns: int,
     width: int,
+    count: int,
+    weights: list[float],
     largest_growth: float,
     apply_scale: bool,
     plus_one: bool,
-    out: NDArray[np.float32],
-) -> None: ...
+) -> Any: ...
 def propose(
     scores: NDArray[np.float32],
     deltas: NDArray[np.float32],

@@ -9,14 +9,12 @@ The work of BBoxTransform and GenerateProposals on one image. The results are th
 from libc.math cimport expf
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 from bridge.caffe2.operators.boxes.box_kernels cimport Chosen, by_score, keep, room_for
 
-
-cdef inline float within(float x, float limit) noexcept nogil:
-    """Return `x`, at least 0 and at most `limit`; NaN stays."""
-    x = limit if x > limit else x
-    return 0 if x < 0 else x
+from bridge.c10.errors import EnforceNotMet
 
 
 cdef inline float growth(float x, float largest) noexcept nogil:
@@ -25,41 +23,94 @@ cdef inline float growth(float x, float largest) noexcept nogil:
 
 
 cdef inline void transform(
-    float *box, const float *deltas, float largest_growth, float one, float right, float low
+    float *box, const float *deltas, float largest_growth, float one, const float *last
 ) noexcept nogil:
-    """Move and resize a box, and clip it to an image with the last pixel (right, low)."""
+    """Move and resize a box, and clip it to an image with the last pixel `last` (x, y)."""
+    cdef int k
+    cdef float zero = one - one     # for a constant 0 there is a branch, which is mispredicted
     cdef float width = box[2] - box[0] + one, height = box[3] - box[1] + one
     cdef float x = deltas[0] * width + (box[0] + <float>0.5 * width)
     cdef float y = deltas[1] * height + (box[1] + <float>0.5 * height)
     width = <float>0.5 * (growth(deltas[2], largest_growth) * width)
     height = <float>0.5 * (growth(deltas[3], largest_growth) * height)
-    box[0], box[2] = within(x - width, right), within(x + width - one, right)
-    box[1], box[3] = within(y - height, low), within(y + height - one, low)
+    box[0], box[2] = x - width, x + width - one
+    box[1], box[3] = y - height, y + height - one
+    for k in range(4):
+        x = last[k & 1] if box[k] > last[k & 1] else box[k]
+        box[k] = zero if zero > x else x        # but NaN stays
+
+
+def count_boxes(
+    object counts: Any, object boxes: Any, Py_ssize_t n, Py_ssize_t columns, Py_ssize_t images,
+    bint numbered
+) -> Any:
+    """Return `counts` (images), set to the number of boxes of each image.
+
+    boxes: (n, columns); if `numbered`, the first column is the image's index, else there is one.
+    Raises EnforceNotMet: an index is out of range. Then `counts` is unchanged.
+    """
+    cdef float *found = floats_of(counts, images)
+    cdef const float *number = floats_of(boxes, n * columns)
+    cdef Py_ssize_t i
+    if not numbered:
+        found[0] = n
+        return counts
+    for i in range(n):
+        if not -1 < number[i * columns] < images:
+            raise EnforceNotMet(
+                f"The image indices of boxes are from 0 to below {images}; got "
+                f"{number[i * columns]:g} for box {i}.")
+    memset(found, 0, images * sizeof(float))
+    for i in range(n):
+        found[<Py_ssize_t>number[i * columns]] += 1
+    return counts
 
 
 def transform_boxes(
-    const float[:, :] boxes, const float[:, :] deltas, const float[::1] weights, float scale,
-    Py_ssize_t height, Py_ssize_t width, float largest_growth, bint apply_scale, bint plus_one,
-    float[:, :] out
-) -> None:
-    """Write the boxes of one image, moved by the deltas of each class.
+    object made: Any, object counts: Any, object boxes: Any, object deltas: Any,
+    object images: Any, Py_ssize_t n, Py_ssize_t columns, Py_ssize_t width, Py_ssize_t count,
+    list weights: list[float], float largest_growth, bint apply_scale, bint plus_one
+) -> Any:
+    """Return `made`, set to boxes moved by the deltas of each class.
 
-    boxes: (n, 4), of the scaled image. deltas, out: (n, 4 classes). weights: (4), which divide the
-    deltas. height, width: of the image before it was scaled. apply_scale: the results are of the
-    scaled image again. For the others see `propose`.
+    boxes: (n, columns), of scaled images; their last four numbers are used. deltas, made:
+    (n, width). images: (count, 3); `counts` has how many boxes each has, which are in its order.
+    weights: four, which divide the deltas. largest_growth: the bound of the deltas that are
+    exponents. apply_scale: the results are of the scaled image again.
     """
-    cdef Py_ssize_t i, j, k
-    cdef float one = plus_one, right = width - one, low = height - one
-    cdef float box[4]
+    cdef float *to = floats_of(made, n * width)
+    cdef const float *own = floats_of(boxes, n * columns)
+    cdef const float *shift = floats_of(deltas, n * width)
+    cdef const float *image = floats_of(images, 3 * count)
+    cdef const float *found = floats_of(counts, count)
+    cdef float one = plus_one, scale = 1, factor = 1
+    cdef float[2] last = [0, 0]
+    cdef Py_ssize_t left = 0, at = 0, k, _box, _first
     cdef float by[4]
-    for i in range(boxes.shape[0]):
-        for j in range(0, deltas.shape[1], 4):
+    cdef float box[4]
+    cdef float weight[4]
+    cdef float unscaled[4]
+    weight[:] = weights
+    own += columns - 4
+    for _box in range(n):
+        while not left and at < count:
+            left, scale, factor = <Py_ssize_t>found[at], image[2], image[2] if apply_scale else 1
+            last[0] = <int>(image[1] / scale + 0.5) - one
+            last[1] = <int>(image[0] / scale + 0.5) - one
+            at, image = at + 1, image + 3
+        left -= 1
+        for k in range(4):
+            unscaled[k] = own[k] / scale
+        for _first in range(0, width, 4):
             for k in range(4):
-                box[k] = boxes[i, k] / scale
-                by[k] = deltas[i, j + k] / weights[k]
-            transform(box, by, largest_growth, one, right, low)
+                by[k] = shift[k] / weight[k]
+                box[k] = unscaled[k]
+            transform(box, by, largest_growth, one, last)
             for k in range(4):
-                out[i, j + k] = box[k] * scale if apply_scale else box[k]
+                to[k] = box[k] * factor
+            to, shift = to + 4, shift + 4
+        own += columns
+    return made
 
 
 cdef bint is_fine(
@@ -92,7 +143,8 @@ def propose(
     """
     cdef Py_ssize_t area = scores.shape[1] * scores.shape[2], width = scores.shape[2]
     cdef Py_ssize_t n = scores.shape[0] * area, count = 0, i, j, place
-    cdef float one = plus_one, low = <int>image[0] - one, right = <int>image[1] - one
+    cdef float one = plus_one
+    cdef float[2] last = [<int>image[1] - one, <int>image[0] - one]
     cdef float across, up
     cdef float by[4]
     cdef double least = smallest * <double>image[2]
@@ -126,7 +178,7 @@ def propose(
             place += 4 * j * area
             by[0], by[1] = all_deltas[place], all_deltas[place + area]
             by[2], by[3] = all_deltas[place + 2 * area], all_deltas[place + 3 * area]
-            transform(box, by, largest_growth, one, right, low)
+            transform(box, by, largest_growth, one, last)
             if is_fine(box, least, image[0], image[1], one):
                 rows[count] = i
                 count += 1

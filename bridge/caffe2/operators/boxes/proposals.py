@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import require, single
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.boxes import rotated_boxes as rotated
 from bridge.caffe2.operators.boxes.box_rules import (
     LARGEST_GROWTH,
@@ -22,7 +24,7 @@ from bridge.caffe2.operators.boxes.box_rules import (
     by_score,
     tensor_of,
 )
-from bridge.caffe2.operators.boxes.proposal_kernels import propose, transform_boxes
+from bridge.caffe2.operators.boxes.proposal_kernels import count_boxes, propose, transform_boxes
 
 
 @operator("GenerateProposalsCPP", gradient="undefined", effects=("values",))
@@ -102,14 +104,13 @@ def _rotated(
     by = deltas.reshape(-1, 5, height * width)[which, :, place]
     moved = anchors[which] + shift * np.float32(stride)
     moved = rotated.transformed(moved, by, (1, 1, 1, 1), rules.angle_bounds())
-    size = int(image[0]), int(image[1])
-    boxes = rotated.clipped(moved, *size, rules.clip_angle, rules.plus_one)
+    boxes = rotated.clipped(moved, image[1::-1], rules.clip_angle, rules.plus_one)
     rows = rotated.large_enough(boxes, smallest, image)
     keep = rotated.kept(boxes, rows, threshold, after if 0 < after < rows.size else -1)
     return boxes[keep], scores[keep]
 
 
-@operator("BBoxTransform", outputs="1-2", gradient="undefined", effects=("values",))
+@operator("BBoxTransform", outputs="1-2", gradient="undefined", effects=("errors",))
 def bbox_transform(
     rois: Tensor,
     deltas: Tensor,
@@ -118,6 +119,7 @@ def bbox_transform(
     rules: BoxRules,
     weights: list[float] = [1.0, 1.0, 1.0, 1.0],  # noqa: B006
     apply_scale: bool = True,
+    out: Out = None,
 ) -> tuple[Tensor, Tensor]:
     """Transform boxes (n, 4) by deltas (n, 4 classes) -> the boxes of each class (n, 4 classes).
 
@@ -129,50 +131,53 @@ def bbox_transform(
     Follows BBoxTransformOp, caffe2/operators/bbox_transform_op.cc, PyTorch 1.8.1.
     """
     require(len(weights) == 4, "there are four weights", weights)
-    boxes, images = array_of("boxes", rois, None, None), array_of("images", im_info, None, 3)
-    by = array_of("deltas", deltas, boxes.shape[0], None)
-    sides = rules.sides
-    require(boxes.shape[1] in (sides, sides + 1), f"a box has {sides} numbers", boxes)
-    require(by.shape[1] % sides == 0, f"there are {sides} deltas per class", by)
-    counts = [boxes.shape[0]]
-    if boxes.shape[1] == sides + 1:
-        numbers = boxes[:, 0].astype(np.int64)
-        inside = not numbers.size or 0 <= numbers.min() <= numbers.max() < len(images)
-        require(inside, "the image indices of boxes are in range", images)
-        counts = np.bincount(numbers, minlength=len(images)).tolist()
-    require(
-        len(counts) == len(images), "boxes of several images start with the image's number", images
-    )
-    made = np.empty_like(by)
-    start = 0
-    for count, image in zip(counts, images, strict=True):
-        rows = slice(start, start + count)
-        own, scale = boxes[rows, -sides:], image[2]
-        height, width = (int(side / scale + np.float32(0.5)) for side in image[:2])
-        if sides == 4:
-            given = own, by[rows], np.asarray(weights, np.float32), float(scale), height, width
-            how = LARGEST_GROWTH, apply_scale, rules.plus_one
-            transform_boxes(*given, *how, made[rows])
-        else:
-            made[rows] = _turned(own, by[rows], weights, scale, (height, width), apply_scale, rules)
-        start += count
-    return tensor_of(made, rois), tensor_of(np.array(counts, np.float32), rois)
+    given = rois, deltas, im_info
+    matrices = all(one.dim() == 2 for one in given) and im_info.shape[1] == 3
+    require(matrices, "boxes and deltas are matrices, and images have three numbers", *given)
+    sides, count = rules.sides, im_info.shape[0]
+    n, columns = rois.shape
+    require(columns in (sides, sides + 1), f"a box has {sides} numbers", rois)
+    fits = deltas.shape[0] == n and deltas.shape[1] % sides == 0
+    require(fits, f"there are {sides} deltas per box and class", rois, deltas)
+    numbered = columns > sides
+    several = "boxes of several images start with the image's number"
+    require(numbered or count == 1, several, im_info)
+    made, counts = out if isinstance(out, tuple) else (out, None)
+    if not takes_kernels(*given):
+        made = counts = None
+        arrays = [array_of("inputs", one, None, None) for one in given]
+        rois, deltas, im_info = map(torch.from_numpy, arrays)
+    counts = im_info.new_empty(count) if counts is None else counts
+    counts = run_kernel(count_boxes, counts, rois, n, columns, count, numbered)
+    if sides == 4:
+        made = torch.empty_like(deltas) if made is None else made
+        how = weights, LARGEST_GROWTH, apply_scale, rules.plus_one
+        sizes = n, columns, deltas.shape[1], count
+        made = run_kernel(transform_boxes, made, counts, rois, deltas, im_info, *sizes, *how)
+    else:
+        own = im_info.repeat_interleave(counts.long(), 0).numpy()
+        boxes, by = rois[:, -5:].numpy(), deltas.numpy()
+        made = torch.from_numpy(_turned(boxes, by, weights, own, apply_scale, rules))
+    device = given[0].device
+    return (made, counts) if given[0].is_cpu else (made.to(device), counts.to(device))
 
 
 def _turned(
     boxes: NDArray[np.float32],
     deltas: NDArray[np.float32],
     weights: Sequence[float],
-    scale: np.float32,
-    size: tuple[int, int],
+    images: NDArray[np.float32],
     apply_scale: bool,
     rules: BoxRules,
 ) -> NDArray[np.float32]:
-    """Return the rotated boxes of an image, moved by the deltas of each class."""
-    every = np.repeat(boxes, deltas.shape[1] // 5, axis=0)
+    """Return rotated boxes, each with its image, moved by the deltas of each class."""
+    classes = deltas.shape[1] // 5
+    every, images = np.repeat(boxes, classes, axis=0), np.repeat(images, classes, axis=0)
+    scale = images[:, 2:]
     every[:, :4] /= scale  # but not the degrees
     moved = rotated.transformed(every, deltas.reshape(-1, 5), weights, rules.angle_bounds())
-    moved = rotated.clipped(moved, *size, rules.clip_angle, rules.plus_one)
+    size = images[:, 1::-1] / scale + np.float32(0.5)
+    moved = rotated.clipped(moved, size, rules.clip_angle, rules.plus_one)
     if apply_scale:
         moved[:, :4] *= scale
     return moved.reshape(deltas.shape)

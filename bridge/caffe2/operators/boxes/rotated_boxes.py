@@ -44,12 +44,15 @@ def transformed(
     return np.concatenate([centers, sides, turned[:, None]], axis=1)
 
 
-def clipped(boxes: Boxes, height: int, width: int, threshold: float, plus_one: bool) -> Boxes:
-    """Return boxes with those turned by at most `threshold` degrees clipped to the image."""
+def clipped(boxes: Boxes, size: Boxes, threshold: float, plus_one: bool) -> Boxes:
+    """Return boxes with those turned by at most `threshold` degrees clipped to their images.
+
+    size: width and height of the image (2) or of the image of each box (n, 2), which are truncated.
+    """
     one = np.float32(plus_one)
     upright = np.abs(boxes[:, 4]) <= np.float32(threshold)
     half = (boxes[:, 2:4] - one) / 2
-    limits = np.array([width, height], np.float32) - one
+    limits = np.trunc(size) - one
     low = np.maximum(np.minimum(boxes[:, :2] - half, limits), np.float32(0))
     high = np.maximum(np.minimum(boxes[:, :2] + half, limits), np.float32(0))
     inside = np.concatenate([(low + high) / 2, high - low + one, boxes[:, 4:]], axis=1)

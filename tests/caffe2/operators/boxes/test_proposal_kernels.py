@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
+import bridge
 from bridge.caffe2.operators.boxes.box_kernels import best_of_classes
-from bridge.caffe2.operators.boxes.proposal_kernels import propose, transform_boxes
+from bridge.caffe2.operators.boxes.proposal_kernels import count_boxes, propose, transform_boxes
 
 GROWTH = float(np.log(np.float32(1000 / 16)))
 IMAGE = np.array([48, 70, 1.5], np.float32)
@@ -85,19 +87,33 @@ def test_transform_boxes_agrees_with_numpy(apply_scale, plus_one) -> None:
     random = np.random.RandomState(1)
     low = random.uniform(0, 60, (6, 2))
     numbered = np.concatenate([np.zeros((6, 1)), low, low + random.uniform(1, 40, (6, 2))], 1)
-    boxes = numbered.astype(np.float32)[:, 1:]
+    numbered[4:, 0] = 2
+    numbered = numbered.astype(np.float32)
     deltas = random.randn(6, 12).astype(np.float32)
     deltas[0, 2] = 50
-    weights, scale = np.array([10, 5, 2, 1], np.float32), np.float32(1.5)
+    weights = [10.0, 5.0, 2.0, 1.0]
+    images = np.array([[60, 75, 1.5], [1, 1, 1], [80, 100, 2]], np.float32)
+    scale = images[[0, 0, 0, 0, 2, 2], 2:].repeat(3, 0)
     one = np.float32(plus_one)
-    old = np.repeat(boxes / scale, 3, 0)
-    by = deltas.reshape(-1, 4) / weights
+    old = np.repeat(numbered[:, 1:], 3, 0) / scale
+    by = deltas.reshape(-1, 4) / np.array(weights, np.float32)
     sides = old[:, 2:] - old[:, :2] + one
     centers = by[:, :2] * sides + (old[:, :2] + sides / 2)
     half = np.exp(np.minimum(by[:, 2:], np.float32(GROWTH))) * sides / 2
     expected = np.concatenate([centers - half, centers + half - one], 1)
     limits = np.array([50, 40, 50, 40], np.float32) - one
-    expected = np.maximum(np.minimum(expected, limits), 0).reshape(6, 12)
-    out = np.empty_like(deltas)
-    transform_boxes(boxes, deltas, weights, scale, 40, 50, GROWTH, apply_scale, plus_one, out)
-    np.testing.assert_allclose(out, expected * (scale if apply_scale else 1), rtol=1e-5, atol=1e-5)
+    expected = np.maximum(np.minimum(expected, limits), 0) * (scale if apply_scale else 1)
+    boxes, by, images, counts = map(torch.from_numpy, (numbered, deltas, images, np.ones(3, "f")))
+    assert count_boxes(counts, boxes, 6, 5, 3, True).tolist() == [4, 0, 2]
+    how = weights, GROWTH, apply_scale, plus_one
+    made = transform_boxes(torch.empty(6, 12), counts, boxes, by, images, 6, 5, 12, 3, *how)
+    np.testing.assert_allclose(made, expected.reshape(6, 12), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("number", [-1.0, 2.0, float("nan")])
+def test_count_boxes_refuses_the_index_of_no_image(number) -> None:
+    boxes, counts = torch.zeros(3, 5), torch.ones(2)
+    boxes[2, 0] = number
+    with pytest.raises(bridge.c10.EnforceNotMet, match=r"from 0 to below 2; got .* for box 2"):
+        count_boxes(counts, boxes, 3, 5, 2, True)
+    assert counts.tolist() == [1, 1]
