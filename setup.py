@@ -33,7 +33,7 @@ FAST = re.compile(
     r"bridge\.(at\.(indexing|storage_ops|tensor)|c10\.(dims|raw_parts|storage|tensor_impl|views)"
     r"|exchange\.(numpy|torch_(export|layout|views))|front|single|wire\.|.*_kernels$"
     r"|caffe2\.(blobs\.put|workspaces\.(feed_fetch|run_once))"
-    r"|caffe2\.execution\.(blob_tape|tape|taped_operator))"
+    r"|caffe2\.execution\.(tape|taped_operator))"
 )
 # -O3 is for loops: the rest takes a fifth longer to compile with it and is no faster. A loop of a
 # few instructions takes up to twice as long when it crosses a line of the cache.

@@ -191,7 +191,7 @@ def _text(value: bytes) -> str | bytes:
         return value
 
 
-def single_value(arguments: Mapping[str, Values], name: str, default: Any, caller: str) -> Any:
+def single_value(arguments: Mapping[str, Values], name: str, default: Any) -> Any:
     """Return the value of an argument, converted to the type of `default` unless that is None.
 
     It is `default` if there is no argument of the name.
@@ -208,14 +208,12 @@ def single_value(arguments: Mapping[str, Values], name: str, default: Any, calle
     else:
         raise EnforceTypeError(
             f"Argument {name!r} has {_described(values)}, not one value; see GetRepeatedArgument.",
-            caller,
+            "Operator.GetSingleArgument",
         )
-    return _as_kind(value, default, name, caller)
+    return _as_kind(value, default, name, "Operator.GetSingleArgument")
 
 
-def repeated_value(
-    arguments: Mapping[str, Values], name: str, default: Any, caller: str
-) -> list[Any]:
+def repeated_value(arguments: Mapping[str, Values], name: str, default: Any) -> list[Any]:
     """Return the values of an argument as a new list, converted to the type of those in `default`.
 
     It is ``list(default)`` if there is no argument of the name, and empty if that has no repeated
@@ -230,6 +228,7 @@ def repeated_value(
             like = next(iter(default), None) if default else None
             if like is None:
                 return items
+            caller = "Operator.GetRepeatedArgument"
             return [_as_kind(item, like, name, caller) for item in items]
     return []
 

@@ -26,27 +26,11 @@ _numbers = itertools.count()
 _builders: set[bytes] = set()
 
 
-def register_function(function: Any, pass_workspace: bool = False, name: str = "") -> str:
-    """Register a function for operators of type Python; return its token.
+def _register(f: Any, grad_f: Any, python_func_type: Any, pass_workspace: bool) -> str:
+    """Register `f`, and `grad_f` as its gradient; return the token of `f`.
 
-    pass_workspace: whether the function receives the workspace as a third argument. name: the
-    prefix of the token, by default the name of the function. Raises EnforceNotMet, also a
-    TypeError: `function` cannot be called.
+    Raises EnforceNotMet, also a TypeError: one of them cannot be called.
     """
-    if not callable(function):
-        raise EnforceTypeError(
-            f"A Python operator needs a function, not {type(function).__name__}.",
-            "register_python_op",
-            condition="callable(f)",
-        )
-    called = name or getattr(function, "__qualname__", type(function).__qualname__)
-    token = f"{called}:{next(_numbers)}"
-    functions[token] = (function, pass_workspace)
-    return token
-
-
-def _register_both(f: Any, grad_f: Any, python_func_type: Any, pass_workspace: bool) -> str:
-    """Register `f`, and `grad_f` as its gradient; return the token of `f`."""
     if python_func_type is not None:
         of_type = python_func_type(f)
         f, grad_f = of_type.forward, getattr(of_type, "backward", None)
@@ -56,7 +40,14 @@ def _register_both(f: Any, grad_f: Any, python_func_type: Any, pass_workspace: b
             "register_python_gradient_op",
             condition="callable(grad_f)",
         )
-    token = register_function(f, pass_workspace)
+    if not callable(f):
+        raise EnforceTypeError(
+            f"A Python operator needs a function, not {type(f).__name__}.",
+            "register_python_op",
+            condition="callable(f)",
+        )
+    token = f"{getattr(f, '__qualname__', type(f).__qualname__)}:{next(_numbers)}"
+    functions[token] = (f, pass_workspace)
     if grad_f:
         functions[token + GRADIENT] = (grad_f, False)
     return token
@@ -67,13 +58,13 @@ def python_arguments(
 ) -> dict[str, Any]:
     """Return the arguments of an operator of type Python that calls `f`; see ``Net.Python``."""
     if python_func_type is not None:
-        return {"token": _register_both(f, None, python_func_type, pass_workspace)}
+        return {"token": _register(f, None, python_func_type, pass_workspace)}
     if isinstance(f, tuple) != isinstance(grad_f, tuple) and grad_f is not None:
         raise EnforceAssertionError(
             "A tuple has to be passed to both f and grad_f or neither.", "Net.Python"
         )
     if not isinstance(f, tuple):
-        return {"token": _register_both(f, grad_f, None, pass_workspace)}
+        return {"token": _register(f, grad_f, None, pass_workspace)}
     return {
         "pickled_builder": _pickled(f),
         "pickled_grad_builder": _pickled(grad_f) if grad_f else "",
@@ -168,5 +159,5 @@ def CreatePythonOperator(
     """
     if python_func_type is None:
         f, grad_f = (_called(one) if isinstance(one, tuple) else one for one in (f, grad_f))
-    kwargs["token"] = _register_both(f, grad_f, python_func_type, pass_workspace)
+    kwargs["token"] = _register(f, grad_f, python_func_type, pass_workspace)
     return CreateOperator("Python", inputs, outputs, *args, **kwargs)

@@ -82,11 +82,11 @@ class Arguments:
 
     def single(self, name: str, default: Any = None) -> Any:
         """Return the value of an argument, as `Operator.GetSingleArgument`."""
-        return single_value(self._values, name, default, "Operator.GetSingleArgument")
+        return single_value(self._values, name, default)
 
     def repeated(self, name: str, default: Sequence[Any] = ()) -> list[Any]:
         """Return the values of an argument as a list, as `Operator.GetRepeatedArgument`."""
-        return repeated_value(self._values, name, default, "Operator.GetRepeatedArgument")
+        return repeated_value(self._values, name, default)
 
 
 class Bound(BoundCore):

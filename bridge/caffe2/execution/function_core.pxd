@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from bridge.c10.tensor_impl cimport TensorImpl
-from bridge.caffe2.execution.blob_tape cimport BlobTape
 from bridge.caffe2.execution.tape cimport Tape
-from bridge.caffe2.execution.taped_operator cimport BoundCore, Signature, TapedOperator
+from bridge.caffe2.execution.taped_operator cimport BlobTape, BoundCore, Signature, TapedOperator
 
 cdef class FunctionCore(TapedOperator):
     cdef BoundCore _bound       # None: not run yet

@@ -39,20 +39,18 @@ from bridge.c10.tensor_impl cimport (
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.blobs.replace cimport WORTH_ADOPTING, put_result, same_start
-from bridge.caffe2.execution.blob_tape cimport (
-    BlobTape,
-    Layout,
-    bound_tape,
-    elements_of,
-    has_layout,
-)
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.tape cimport Tape
 from bridge.caffe2.execution.taped_operator cimport (
+    BlobTape,
     BoundCore,
+    Layout,
     Signature,
     TapedOperator,
     all_fit,
+    bound_tape,
+    elements_of,
+    has_layout,
     signature_in,
 )
 from bridge.exchange.torch_settings cimport is_neutral

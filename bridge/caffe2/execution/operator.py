@@ -171,7 +171,7 @@ class Operator(OperatorCore):
         would change its value. Follows ArgumentHelper::GetSingleArgument,
         caffe2/utils/proto_utils.cc, which refuses a whole number for a float.
         """
-        return single_value(self._definition.arguments, name, default, "Operator.GetSingleArgument")
+        return single_value(self._definition.arguments, name, default)
 
     def GetRepeatedArgument(self, name: str, default: Sequence[Any] = ()) -> list[Any]:
         """Return the values of argument `name` as a list, or ``list(default)`` if it is absent.
@@ -181,8 +181,7 @@ class Operator(OperatorCore):
         another type.
         Follows ArgumentHelper::GetRepeatedArgument, caffe2/utils/proto_utils.cc.
         """
-        arguments = self._definition.arguments
-        return repeated_value(arguments, name, default, "Operator.GetRepeatedArgument")
+        return repeated_value(self._definition.arguments, name, default)
 
     def InputIsType(self, i: int, T: Any) -> bool:
         """Return whether input `i` holds an object of type `T`, as `Blob.IsType`."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running operators of a net in several threads, those that do not depend on each other at once.
 
-On a GPU all work on the streams that are current for the caller. `dependencies` says which operator
-waits for which others, and `task_plan` which run as one task.
+On a GPU all work on the streams that are current for the caller. `task_plan` says which operators
+run as one task, and which tasks wait for which others.
 """
 
 from __future__ import annotations

@@ -6,6 +6,16 @@ from typing import Any
 from typing_extensions import disjoint_base
 
 from bridge.caffe2.execution.operator_core import OperatorCore
+from bridge.caffe2.execution.tape import Tape
+
+@disjoint_base
+class Layout: ...
+
+@disjoint_base
+class Operand: ...
+
+@disjoint_base
+class BlobTape(Tape): ...
 
 @disjoint_base
 class Signature: ...

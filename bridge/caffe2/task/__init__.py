@@ -12,8 +12,9 @@ __getattr__, __dir__ = lazily(
         "bridge.caffe2.modeling.context": "context",
         "bridge.caffe2.schema.columns": "from_blob_list",
         "bridge.caffe2.schema.field": "Field",
-        "bridge.caffe2.task.cluster": "Cluster Node WorkspaceType",
-        "bridge.caffe2.task.task_group": "Task TaskGroup TaskOutput TaskOutputList final_output",
+        "bridge.caffe2.task.task_group": (
+            "Cluster Node Task TaskGroup TaskOutput TaskOutputList WorkspaceType final_output"
+        ),
         "bridge.caffe2.task.setup_nets": "SetupNets add_setup_steps get_setup_nets",
     },
 )

@@ -8,8 +8,7 @@ from bridge.caffe2.core.plan import Plan
 from bridge.caffe2.core.steps import ExecutionStep, execution_step
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.task.builder import require
-from bridge.caffe2.task.cluster import Cluster, WorkspaceType
-from bridge.caffe2.task.task_group import Task, TaskGroup
+from bridge.caffe2.task.task_group import Cluster, Task, TaskGroup, WorkspaceType
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.switching import WorkspaceGuard
 from bridge.caffe2.workspaces.workspace import Workspace

@@ -4,6 +4,6 @@
 - definition, operator_core: test_operator
 - runnable_net: caffe2/workspaces/test_named_nets, test_operator_failure
 - declaration, function_core: test_function_operator
-- blob_tape, tape, taped_operator: test_function_operator
+- tape, taped_operator: test_function_operator
 - net_function: caffe2/modules/test_net_module
 """

@@ -2,5 +2,5 @@
 """Tests of `bridge.caffe2.task`; the modules whose tests have another name::
 
 - blocks: test_builder_blocks
-- cluster, setup_nets: test_task_group
+- setup_nets: test_task_group
 """

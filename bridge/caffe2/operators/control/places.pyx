@@ -4,7 +4,7 @@
 
 from bridge.c10.storage cimport begin_of
 from bridge.c10.tensor_impl cimport is_undefined, offset_of, storage_of
-from bridge.caffe2.execution.blob_tape cimport Layout, Operand
+from bridge.caffe2.execution.taped_operator cimport Layout, Operand
 from bridge.caffe2.tensor.tensor cimport Tensor
 
 
