@@ -16,7 +16,7 @@ from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, scope, utils, workspace
 from bridge.caffe2.core.cloning import net_names_used
 from bridge.caffe2.core.steps import ExecutionStep
-from bridge.caffe2.operators.objects.stat_registry import registered_stats
+from bridge.caffe2.operators.objects.stats import registered_stats
 from bridge.caffe2.proto import caffe2_pb2
 from bridge.caffe2.workspaces.current import current
 from tests.conformance.workspace.record import sequences

@@ -7,27 +7,21 @@ import functools
 
 _TEXT = """
 boxes.detections: BoxWithNMSLimit
-boxes.feature_pyramid: CollectAndDistributeFpnRpnProposals CollectRpnProposals
-  DistributeFpnProposals
 boxes.keypoints: HeatmapMaxKeypoint
 boxes.narrowing: SampleAs SampleAsGradient SpatialNarrowAs SpatialNarrowAsGradient
 boxes.proposals: BBoxTransform GenerateProposals GenerateProposalsCPP
-boxes.ps_roi_pool: PSRoIPool PSRoIPoolGradient
-boxes.rmac_regions: RMACRegions
+boxes.regions: CollectAndDistributeFpnRpnProposals CollectRpnProposals DistributeFpnProposals
+  RMACRegions
 boxes.roi_align: RoIAlign RoIAlignGradient RoIAlignRotated RoIAlignRotatedGradient
-boxes.roi_pool: RoIPool RoIPoolF RoIPoolFGradient RoIPoolGradient
+boxes.roi_pool: PSRoIPool PSRoIPoolGradient RoIPool RoIPoolF RoIPoolFGradient RoIPoolGradient
 control.aten: ATen
-control.barriers: AsyncNetBarrier DataCouple Free
-control.blob_names: GetAllBlobNames
+control.blobs: AsyncNetBarrier CopyCPUToGPU CopyCPUToIDEEP CopyCPUToMKL CopyGPUToCPU CopyIDEEPToCPU
+  CopyMKLToCPU DataCouple Free GetAllBlobNames UnsafeCoalesce
 control.checks: Assert Crash EnforceFinite Fail FeedBlob LogFatal NanCheck ThrowChildThreadException
   ThrowException
-control.coalesce: UnsafeCoalesce
-control.device_copy: CopyCPUToGPU CopyCPUToIDEEP CopyCPUToMKL CopyGPUToCPU CopyIDEEPToCPU
-  CopyMKLToCPU
 control.files: Checkpoint DBExists Load Save Snapshot
 control.function_gradient: FunctionGradient
-control.if_while: If While
-control.onnx_while: ONNXWhile
+control.loops: If ONNXWhile While
 control.printing: Print Summarize
 control.python_operator: Python PythonDLPack PythonDLPackGradient PythonGradient
 control.recurrent_network: RecurrentNetwork RecurrentNetworkBlobFetcher RecurrentNetworkGradient
@@ -46,18 +40,17 @@ datasets.rebatching_queue: CloseRebatchingQueue CreateRebatchingQueue DequeueReb
   EnqueueRebatchingQueue
 datasets.reservoir_sampling: ReservoirSampling
 datasets.text_file_reader: CreateTextFileReader TextFileReaderRead
-distributed.collectives: Allgather Allreduce Barrier Broadcast Reduce ReduceScatter
+distributed.collectives: Allgather Allreduce Barrier Broadcast GetGPUMemoryUsage NCCLAllGather
+  NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter Reduce ReduceScatter
 distributed.common_worlds: CloneCommonWorld CreateCommonWorld DestroyCommonWorld
-distributed.device_collectives: GetGPUMemoryUsage NCCLAllGather NCCLAllreduce NCCLBroadcast
-  NCCLReduce NCCLReduceScatter
 distributed.point_to_point: ReceiveTensor SendTensor
 distributed.stores: FileStoreHandlerCreate RedisStoreHandlerCreate StoreAdd StoreGet StoreSet
   StoreWait
-elementwise.accumulate: Accumulate
-elementwise.activations: Elu EluGradient Gelu GeluGradient HardSigmoidGradient LeakyRelu
-  LeakyReluGradient Logit LogitGradient Mish MishGradient Relu ReluGradient ReluNGradient Selu
-  SeluGradient Sigmoid SigmoidGradient Softplus SoftplusGradient Softsign SoftsignGradient Swish
-  SwishGradient Tanh TanhGradient ThresholdedRelu ThresholdedReluGradient
+elementwise.activations: BatchBoxCox Elu EluGradient Gelu GeluGradient Glu HardSigmoidGradient
+  LeakyRelu LeakyReluGradient Logit LogitGradient Mish MishGradient PRelu PReluGradient Relu
+  ReluGradient ReluNGradient Selu SeluGradient Sigmoid SigmoidGradient Softplus SoftplusGradient
+  Softsign SoftsignGradient Swish SwishGradient Tanh TanhGradient ThresholdedRelu
+  ThresholdedReluGradient
 elementwise.binary: Add AddGradient And BitwiseAnd BitwiseOr BitwiseXor Div DivGradient EQ GE GT LE
   LT Mul MulGradient NE Or Pow Sub SubGradient Xor
 elementwise.cast: Cast FloatToHalf HalfToFloat
@@ -66,34 +59,28 @@ elementwise.functions: Abs AbsGradient Acos AcosGradient Asin AsinGradient Atan 
   CubeGradient EnsureClipped Erf ErfGradient Exp Floor HardSigmoid IsNaN Log Mod Negative Not
   Reciprocal ReciprocalGradient ReluN ReplaceNaN Rsqrt RsqrtGradient Scale Sign Sin SinGradient Sinh
   SinhGradient Sqr Sqrt Tan TanGradient
-elementwise.nary: Max MaxGradient Mean MeanGradient Min MinGradient Sum SumInt SumRelu WeightedSum
-  WeightedSumGradient
-elementwise.parametric: BatchBoxCox Glu PRelu PReluGradient
-elementwise.where: Conditional Where
-fills.constant: ConstantFill DiagonalFill Float16ConstantFill
-fills.given: GivenTensorBoolFill GivenTensorByteStringToUInt8Fill GivenTensorDoubleFill
-  GivenTensorFill GivenTensorInt16Fill GivenTensorInt64Fill GivenTensorIntFill GivenTensorStringFill
-fills.random: Float16UniformFill GaussianFill MSRAFill UniformFill UniformIntFill UniqueUniformFill
-  XavierFill
-fills.ranges: LengthsRangeFill Range RangeFill
-fills.sampling: SparseDropoutWithReplacement WeightedMultiSampling WeightedSample
+elementwise.nary: Accumulate Conditional Max MaxGradient Mean MeanGradient Min MinGradient Sum
+  SumInt SumRelu WeightedSum WeightedSumGradient Where
+fills.random: Float16UniformFill GaussianFill MSRAFill SparseDropoutWithReplacement UniformFill
+  UniformIntFill UniqueUniformFill WeightedMultiSampling WeightedSample XavierFill
+fills.values: ConstantFill DiagonalFill Float16ConstantFill GivenTensorBoolFill
+  GivenTensorByteStringToUInt8Fill GivenTensorDoubleFill GivenTensorFill GivenTensorInt16Fill
+  GivenTensorInt64Fill GivenTensorIntFill GivenTensorStringFill LengthsRangeFill Range RangeFill
 images.convolution: Conv Conv1D Conv1DGradient Conv2D Conv2DGradient Conv3D Conv3DGradient
-  ConvFusion ConvGradient ConvRelu
+  ConvFusion ConvGradient ConvRelu ConvTranspose ConvTransposeGradient LC LC1D LC1DGradient LC2D
+  LC2DGradient LC3D LC3DGradient LCGradient
 images.deformable: DeformConv DeformConvGradient
-images.im2col: Col2Im Im2Col
+images.im2col: BatchToSpace Col2Im Im2Col SpaceToBatch
 images.integral_image: IntegralImage IntegralImageGradient
-images.locally_connected: LC LC1D LC1DGradient LC2D LC2DGradient LC3D LC3DGradient LCGradient
 images.padding: PadImage PadImageGradient
 images.pooling: AveragePool AveragePool1D AveragePool1DGradient AveragePool2D AveragePool2DGradient
   AveragePool3D AveragePool3DGradient AveragePoolGradient LpPool LpPoolGradient MaxPool MaxPool1D
   MaxPool1DGradient MaxPool2D MaxPool2DGradient MaxPool3D MaxPool3DGradient MaxPoolGradient
-images.pooling_with_index: MaxPoolWithIndex MaxPoolWithIndexGradient
+  MaxPoolWithIndex MaxPoolWithIndexGradient
 images.resizing: ResizeNearest ResizeNearest3D ResizeNearest3DGradient ResizeNearestGradient
   UpsampleBilinear UpsampleBilinearGradient UpsampleNearest UpsampleNearestGradient
-images.space_to_batch: BatchToSpace SpaceToBatch
 images.stylizer: BRGNCHWCToPackedInt8BGRAStylizerDeprocess
   PackedInt8BGRANHWCToNCHWCStylizerPreprocess
-images.transposed_convolution: ConvTranspose ConvTransposeGradient
 layers.batch_normalization: SpatialBN SpatialBNGradient
 layers.channels: AffineChannel AffineChannelGradient BatchMoments BatchMomentsGradient
   ChannelBackpropStats ChannelShuffle ChannelShuffleGradient ChannelStats ElementwiseLinear
@@ -102,43 +89,37 @@ layers.distances: CosineSimilarity CosineSimilarityGradient DotProduct DotProduc
   L1DistanceGradient SquaredL2Distance SquaredL2DistanceGradient
 layers.dropout: Dropout DropoutGrad
 layers.hierarchical_softmax: HSoftmax HSoftmaxGradient HSoftmaxSearch HuffmanTreeHierarchy
-layers.local_response_normalization: LRN LRNGradient
-layers.matrix_products: BatchMatMul FC FCGradient FCTransposed FCTransposedGradient MatMul
+layers.matrix_products: BatchMatMul FC FCGradient FCTransposed FCTransposedGradient FbFCPacked
+  FbGemmPack FbGemmPackTranspose MatMul
 layers.normalization: C10LayerNorm_DontUseThisOpYet GroupNorm GroupNormGradient InstanceNorm
-  InstanceNormGradient LayerNorm LayerNormGradient RMSNorm RMSNormGradient
-layers.packed_products: FbFCPacked FbGemmPack FbGemmPackTranspose
+  InstanceNormGradient LRN LRNGradient LayerNorm LayerNormGradient RMSNorm RMSNormGradient
 layers.recurrent: GRUUnit GRUUnitGradient InferenceLSTM LSTMUnit LSTMUnitGradient
-layers.row_normalization: Normalize NormalizeGradient NormalizeL1 Softmax SoftmaxGradient
-layers.row_operators: BatchPermutation BatchPermutationGradient Float16SparseNormalize ScaleBlobs
-  SinusoidPositionEncoding SparseLpRegularizer SparseNormalize SquareRootDivide
-  VariableLengthSequencePadding
+layers.row_operators: BatchPermutation BatchPermutationGradient Float16SparseNormalize Normalize
+  NormalizeGradient NormalizeL1 ScaleBlobs SinusoidPositionEncoding Softmax SoftmaxGradient
+  SparseLpRegularizer SparseNormalize SquareRootDivide VariableLengthSequencePadding
 layers.tensor_trains: ConcatBatchMatMulBatchGatherOp TT TTLinearGradient TTSparseLengthsSum
   TTSparseLengthsSumGradient
 movement.copies: Alias AliasWithName Copy CopyFromCPUInput CopyOnDeviceLike EnsureCPUOutput
-  EnsureDense NegateGradient StopGradient ZeroGradient
-movement.masks: BooleanMask BooleanMaskGradient BooleanMaskLengths BooleanUnmask
-movement.partition: GatherByKey LengthsPartition Partition
-movement.ranges: GatherRanges GatherRangesToDense
+  EnsureDense Expand ExpandGradient NegateGradient NumpyTile StopGradient Tile TileGradient
+  ZeroGradient
+movement.partition: BooleanMask BooleanMaskGradient BooleanMaskLengths BooleanUnmask GatherByKey
+  LengthsPartition Partition
 movement.scatter: CopyRowsToTensor CopyRowsToTensorGradient RemoveDataBlocks Scatter ScatterAssign
   ScatterWeightedSum
-movement.shape: ExpandDims Flatten FlattenToVec MergeDim PrependDim Reshape ResizeLike Squeeze
-movement.sizes: HasElements IsEmpty Shape Size
-movement.slice_gather: BatchGather BatchGatherGradient Gather Slice SliceGradient
+movement.shape: ExpandDims Flatten FlattenToVec HasElements IsEmpty MergeDim NCHW2NHWC NHWC2NCHW
+  PrependDim Reshape ResizeLike Shape Size Squeeze Transpose
+movement.slice_gather: BatchGather BatchGatherGradient Gather GatherRanges GatherRangesToDense Slice
+  SliceGradient
 movement.sparse_to_dense: BatchDenseToSparse BatchSparseToDense DenseVectorToIdList SparseToDense
 movement.sparse_to_dense_mask: SparseToDenseMask SparseToDenseMaskGradient
 movement.split_concat: Concat DepthConcat DepthSplit Split SplitByLengths
-movement.tile_expand: Expand ExpandGradient NumpyTile Tile TileGradient
-movement.transpose: NCHW2NHWC NHWC2NCHW Transpose
-objects.atomics: AtomicFetchAdd AtomicFetchAdd64 CheckAtomicBool ConditionalSetAtomicBool
-  CreateAtomicBool CreateMutex
-objects.counters: CheckCounterDone CountDown CountUp CreateCounter ResetCounter RetrieveCount
-objects.index: IndexFreeze IndexGet IndexLoad IndexSize IndexStore IntIndexCreate LongIndexCreate
-  StringIndexCreate
 objects.index_hash: IndexHash
-objects.maps: CreateMap KeyValueToMap MapToKeyValue
-objects.stats: StatRegistryCreate StatRegistryExport StatRegistryUpdate TimerBegin TimerEnd TimerGet
-  TimerGetAndEnd WallClockTime
-objects.stats_put: AveragePut IncrementPut StdDevPut
+objects.maps_and_counters: AtomicFetchAdd AtomicFetchAdd64 CheckAtomicBool CheckCounterDone
+  ConditionalSetAtomicBool CountDown CountUp CreateAtomicBool CreateCounter CreateMap CreateMutex
+  IndexFreeze IndexGet IndexLoad IndexSize IndexStore IntIndexCreate KeyValueToMap LongIndexCreate
+  MapToKeyValue ResetCounter RetrieveCount StringIndexCreate
+objects.stats: AveragePut IncrementPut StatRegistryCreate StatRegistryExport StatRegistryUpdate
+  StdDevPut TimerBegin TimerEnd TimerGet TimerGetAndEnd WallClockTime
 objects.strings: StringEndsWith StringEquals StringJoin StringPrefix StringStartsWith StringSuffix
 quantized.codebooks: ByteWeightDequant QuantDecode QuantDecodeGradient
 quantized.dnnlowp: Add_ENGINE_DNNLOWP AveragePool_ENGINE_DNNLOWP BatchMatMul_ENGINE_DNNLOWP
@@ -175,52 +156,47 @@ quantized.fused_lookups: SparseLengthsMean2BitRowwiseSparse SparseLengthsMean4Bi
   SparseLengthsWeightedSum2BitRowwiseSparse SparseLengthsWeightedSum4BitRowwiseSparse
   SparseLengthsWeightedSum8BitRowwiseSparse SparseLengthsWeightedSumFused2BitRowwise
   SparseLengthsWeightedSumFused4BitRowwise SparseLengthsWeightedSumFused8BitRowwise
-quantized.int8_elementwise: Int8Add Int8AddRelu Int8LeakyRelu Int8Relu Int8Sigmoid Int8Softmax
-  Int8Sum Int8SumRelu
-quantized.int8_fills: Int8Dequantize Int8GivenIntTensorFill Int8GivenTensorFill Int8Quantize
+quantized.int8_elementwise: Int8Add Int8AddRelu Int8Dequantize Int8GivenIntTensorFill
+  Int8GivenTensorFill Int8LeakyRelu Int8Quantize Int8Relu Int8Sigmoid Int8Softmax Int8Sum
+  Int8SumRelu
 quantized.int8_layers: Int8AveragePool Int8AveragePoolRelu Int8Conv Int8ConvRelu Int8ConvTranspose
   Int8FC Int8MaxPool Int8MaxPoolRelu Int8RoIAlign
 quantized.int8_moves: Int8ChannelShuffle Int8Concat Int8Flatten Int8Reshape Int8ResizeNearest
   Int8Slice Int8Transpose
-quantized.nbit_quantized: FloatToFused2BitFakeRowwiseQuantized
+quantized.rowwise_lookups: SparseLengthsMean8BitsRowwise SparseLengthsSum8BitsRowwise
+  SparseLengthsWeightedMean8BitsRowwise SparseLengthsWeightedSum8BitsRowwise
+quantized.rowwise_quantized: FloatToFused2BitFakeRowwiseQuantized
   FloatToFused2BitFakeRowwiseQuantized_ENGINE_GREEDY FloatToFused2BitRowwiseQuantized
   FloatToFused2BitRowwiseQuantized_ENGINE_GREEDY FloatToFused4BitFakeRowwiseQuantized
   FloatToFused4BitFakeRowwiseQuantized_ENGINE_GREEDY FloatToFused4BitRowwiseQuantized
-  FloatToFused4BitRowwiseQuantized_ENGINE_GREEDY Fused2BitRowwiseQuantizedToFloat
-  Fused2BitRowwiseQuantizedToHalf Fused4BitRowwiseQuantizedToFloat Fused4BitRowwiseQuantizedToHalf
-  HalfToFused2BitFakeRowwiseQuantized HalfToFused2BitFakeRowwiseQuantized_ENGINE_GREEDY
-  HalfToFused2BitRowwiseQuantized HalfToFused2BitRowwiseQuantized_ENGINE_GREEDY
-  HalfToFused4BitFakeRowwiseQuantized HalfToFused4BitFakeRowwiseQuantized_ENGINE_GREEDY
-  HalfToFused4BitRowwiseQuantized HalfToFused4BitRowwiseQuantized_ENGINE_GREEDY
-quantized.random_quantized: FloatToFusedRandRowwiseQuantized FusedRandRowwiseQuantizedToFloat
-quantized.rowwise_lookups: SparseLengthsMean8BitsRowwise SparseLengthsSum8BitsRowwise
-  SparseLengthsWeightedMean8BitsRowwise SparseLengthsWeightedSum8BitsRowwise
-quantized.rowwise_quantized: FloatToFused8BitRowwiseQuantized
-  FloatToFused8BitRowwiseQuantizedHalfScaleBias FloatToRowwiseQuantized8Bits
+  FloatToFused4BitRowwiseQuantized_ENGINE_GREEDY FloatToFused8BitRowwiseQuantized
+  FloatToFused8BitRowwiseQuantizedHalfScaleBias FloatToFusedRandRowwiseQuantized
+  FloatToRowwiseQuantized8Bits Fused2BitRowwiseQuantizedToFloat Fused2BitRowwiseQuantizedToHalf
+  Fused4BitRowwiseQuantizedToFloat Fused4BitRowwiseQuantizedToHalf
   Fused8BitRowwiseQuantizedHalfScaleBiasToFloat Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat
-  Fused8BitRowwiseQuantizedToFloat Fused8BitRowwiseQuantizedToHalfFloat GatherFused8BitRowwise
-  HalfFloatToFused8BitRowwiseQuantized HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias
-  Rowwise8BitQuantizedToFloat
-reductions.dot_product_lp_norm: DotProductWithPadding DotProductWithPaddingGradient LpNorm
-  LpNormGradient
+  Fused8BitRowwiseQuantizedToFloat Fused8BitRowwiseQuantizedToHalfFloat
+  FusedRandRowwiseQuantizedToFloat GatherFused8BitRowwise HalfFloatToFused8BitRowwiseQuantized
+  HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias HalfToFused2BitFakeRowwiseQuantized
+  HalfToFused2BitFakeRowwiseQuantized_ENGINE_GREEDY HalfToFused2BitRowwiseQuantized
+  HalfToFused2BitRowwiseQuantized_ENGINE_GREEDY HalfToFused4BitFakeRowwiseQuantized
+  HalfToFused4BitFakeRowwiseQuantized_ENGINE_GREEDY HalfToFused4BitRowwiseQuantized
+  HalfToFused4BitRowwiseQuantized_ENGINE_GREEDY Rowwise8BitQuantizedToFloat
 reductions.front_back: ReduceBackMax ReduceBackMaxGradient ReduceBackMean ReduceBackMeanGradient
   ReduceBackSum ReduceBackSumGradient ReduceFrontMax ReduceFrontMaxGradient ReduceFrontMean
-  ReduceFrontMeanGradient ReduceFrontSum ReduceFrontSumGradient
-reductions.moments: Moments MomentsGradient
-reductions.reduce: ReduceL1 ReduceL1Gradient ReduceL2 ReduceL2Gradient ReduceMax ReduceMaxGradient
-  ReduceMean ReduceMeanGradient ReduceMin ReduceMinGradient ReduceSum ReduceSumGradient
-reductions.reduce_all: ArgMax ArgMin ColwiseMax ColwiseMaxGradient ReduceTailSum RowMul RowwiseMax
+  ReduceFrontMeanGradient ReduceFrontSum ReduceFrontSumGradient ReduceFrontWeightedSum SumReduceLike
+reductions.reduce: Moments MomentsGradient ReduceL1 ReduceL1Gradient ReduceL2 ReduceL2Gradient
+  ReduceMax ReduceMaxGradient ReduceMean ReduceMeanGradient ReduceMin ReduceMinGradient ReduceSum
+  ReduceSumGradient
+reductions.reduce_all: ArgMax ArgMin ColwiseMax ColwiseMaxGradient DotProductWithPadding
+  DotProductWithPaddingGradient LpNorm LpNormGradient ReduceTailSum RowMul RowwiseMax
   RowwiseMaxGradient SumElements SumElementsGradient SumElementsInt SumSqrElements
-reductions.weighted_sums: ReduceFrontWeightedSum SumReduceLike
 refused: Int8GenQuantParams Onnxifi
-search.buckets: BatchBucketOneHot BatchBucketize BatchOneHot Bucketize OneHot SegmentOneHot
-search.categories: KeySplit NGramFromCategorical
-search.find: Find FindDuplicateElements IsMemberOf Unique
-search.histograms: AccumulateHistogram Histogram Quantile SelfBinningHistogram
+search.buckets: AccumulateHistogram BatchBucketOneHot BatchBucketize BatchOneHot Bucketize Histogram
+  OneHot Quantile SegmentOneHot SelfBinningHistogram
+search.find: Find FindDuplicateElements IsMemberOf KeySplit NGramFromCategorical Unique
 search.percentiles: BisectPercentile Percentile
 search.piecewise: PiecewiseLinearTransform StumpFunc StumpFuncIndex
 search.top_k: FlexibleTopK FlexibleTopKGradient LengthsTopKGradient TopK TopKGradient
-segments.ctc_beam_search: CTCBeamSearchDecoder
 segments.feature_maps: MergeDenseFeatureTensors MergeMultiListFeatureTensors
   MergeMultiListFeatureTensorsGradient MergeMultiMapFeatureTensors
   MergeMultiMapFeatureTensorsGradient MergeMultiScalarFeatureTensors
@@ -232,9 +208,8 @@ segments.length_reductions: LengthsMax LengthsMean LengthsSum LengthsWeightedSum
   SparseLengthsMean SparseLengthsPositionalWeightedSum SparseLengthsSum SparseLengthsWeightedSum
 segments.lengths: LengthsSplit LengthsToOffsets LengthsToRanges LengthsToSegmentIds LengthsToShape
   LengthsToWeights SegmentIdsToLengths SegmentIdsToRanges
-segments.packing: PackSegments ReversePackedSegs UnpackSegments
+segments.packing: PackRNNSequence PackSegments ReversePackedSegs UnpackRNNSequence UnpackSegments
 segments.padding: AddPadding GatherPadding PadEmptySamples RemovePadding
-segments.rnn_packing: PackRNNSequence UnpackRNNSequence
 segments.rows_by_lengths: LengthsGather LengthsPad LengthsTile LengthsTopK MergeIdLists
 segments.segment_reduction_gradients: LengthsIndicesInGradientMeanGradient
   LengthsIndicesInGradientSumGradient LengthsMaxWithMainInputAndForwardOutputGradient
@@ -257,8 +232,7 @@ segments.segment_reductions: SortedSegmentMean SortedSegmentRangeLogMeanExp
   SortedSegmentSum SortedSegmentWeightedSum SparseSortedSegmentMean SparseSortedSegmentSum
   SparseSortedSegmentWeightedSum SparseUnsortedSegmentMean SparseUnsortedSegmentSum
   SparseUnsortedSegmentWeightedSum UnsortedSegmentMean UnsortedSegmentSum UnsortedSegmentWeightedSum
-segments.sequence_labels: CTCGreedyDecoder SwapBestPath ViterbiPath
-segments.sequence_mask: SequenceMask
+segments.sequences: CTCBeamSearchDecoder CTCGreedyDecoder SequenceMask SwapBestPath ViterbiPath
 training.detection_losses: GroupSpatialSoftmax GroupSpatialSoftmaxGradient SelectSmoothL1Loss
   SelectSmoothL1LossGradient SigmoidCrossEntropyLoss SigmoidCrossEntropyLossGradient
   SigmoidFocalLoss SigmoidFocalLossGradient SmoothL1Loss SmoothL1LossGradient SoftmaxFocalLoss
@@ -276,7 +250,7 @@ training.fused_optimizers: RowWiseSparseAdagradFusedWithSparseLengthsMeanGradien
   SparseAdagradFusedWithSparseLengthsSumGradientApprox
   SparseAdagradFusedWithSparseLengthsWeightedSumGradient
   SparseAdagradFusedWithSparseLengthsWeightedSumGradientApprox
-training.iterations: AtomicIter Iter
+training.iterations: AtomicIter Iter RowWiseCounter
 training.learning_rate: LearningRate
 training.listwise_ranking: LambdaRankNdcg LambdaRankNdcgGradient
 training.losses: CrossEntropy CrossEntropyGradient LabelCrossEntropy LabelCrossEntropyGradient
@@ -289,7 +263,6 @@ training.optimizers: Adadelta Adagrad Adam FP16MomentumSGDUpdate FP32MomentumSGD
 training.pair_losses: BernoulliJSD BernoulliJSDGradient CosineEmbeddingCriterion
   CosineEmbeddingCriterionGradient MarginRankingCriterion MarginRankingCriterionGradient
   PairWiseLoss PairWiseLossGradient
-training.row_wise_counter: RowWiseCounter
 training.softmax_losses: SoftmaxWithLoss SoftmaxWithLossGradient SpatialSoftmaxWithLoss
   SpatialSoftmaxWithLossGradient
 training.sparse_optimizers: RowWiseSparseAdagrad RowWiseSparseAdam SparseAdadelta SparseAdagrad

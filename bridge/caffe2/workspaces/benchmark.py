@@ -31,7 +31,7 @@ from bridge.caffe2.workspaces.operator_runs import count_of
 
 def GetStats() -> dict[str, int]:
     """Return the counters of the process by name, such as the operator AtomicIter's."""
-    from bridge.caffe2.operators.objects.stat_registry import registered_stats
+    from bridge.caffe2.operators.objects.stats import registered_stats
 
     return {name.decode(): count for name, count in registered_stats.export(False).items()}
 

@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from bridge.c10.python_api cimport Py_TYPE, take_pending
 from bridge.caffe2.execution.tape cimport Memory
 from bridge.dlpack.abi cimport DL_CPU, DLTensor
-from bridge.exchange.torch_api cimport torch_c
+from bridge.exchange.torch_api cimport load_torch, torch_c
 from bridge.exchange.torch_description cimport described, has_lazy_bit
 from bridge.exchange.torch_settings cimport is_observed
 
@@ -19,6 +19,8 @@ from torch import is_grad_enabled
 from torch._C import _is_any_autocast_enabled
 
 from bridge.c10.errors import EnforceNotMet
+
+load_torch()
 
 
 def are_plain(tuple tensors not None: tuple[Any, ...], object dtype) -> bool:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RoIAlign, upright and rotated: regions of images sampled to one size.
+"""RoIAlign, upright and rotated: regions of images (RoIs) sampled to one size.
 
 An output element of RoIAlign is a weighted sum of image elements. All of them together are one
 product with a sparse matrix, which torch computes by `embedding_bag`: the rows are the pixels of
-the images, each with all its channels. The CPU has kernels for both, and the form that torch traces
-of upright regions is in `roi_align_products`.
+the images, each with all its channels. The CPU has kernels for both, and torch traces the form of
+upright regions that `aligned_by_products` has.
 """
 
 from __future__ import annotations
@@ -15,13 +15,105 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
 from bridge.caffe2.operators.base.channels import channels_first
-from bridge.caffe2.operators.base.checks import has_values, require
+from bridge.caffe2.operators.base.checks import has_values, image_order, require, require_range
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.boxes import roi_align_kernels
-from bridge.caffe2.operators.boxes.roi_align_products import aligned_by_products
-from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of, require_pixels
+
+
+class RoIRules:
+    """How regions R of images X (N, C, H, W) are brought to one size.
+
+    Arguments: `spatial_scale` (1): pixels of X per pixel of a region; `pooled_h`, `pooled_w` (1);
+    `order` (NCHW); `sampling_ratio` (-1): samples per bin and direction, as many as it has pixels
+    if not positive; `aligned` (False): pixel centers are at half-integer coordinates.
+    Raises EnforceNotMet: a size is not positive.
+    """
+
+    takes = (
+        "str order, float spatial_scale, int pooled_h, int pooled_w, int sampling_ratio, "
+        "bool aligned"
+    )
+
+    def __init__(self, arguments: Arguments) -> None:
+        self.order = image_order(arguments.single("order", "NCHW"))
+        self.scale: float = arguments.single("spatial_scale", 1.0)
+        self.bins = bins = arguments.single("pooled_h", 1), arguments.single("pooled_w", 1)
+        self.ratio = ratio = arguments.single("sampling_ratio", -1)
+        self.aligned = bool(arguments.single("aligned", False))
+        require(self.scale > 0, "spatial_scale is positive", self.scale)
+        require(min(bins) > 0, "pooled_h and pooled_w are positive", bins)
+        most = max(*bins, ratio)
+        require(most < 2**31, "bins and sampling_ratio fit an int of 32 bits", bins, ratio)
+
+
+def regions_of(r: Tensor, sides: int, images: int) -> tuple[Tensor, Tensor]:
+    """Return the image index of each region, and the regions, which have `sides` numbers.
+
+    Raises EnforceNotMet: they have not, or an index is not below `images`.
+    """
+    wide = r.dim() == 2 and r.shape[1] in (sides, sides + 1)
+    require(wide, f"regions have {sides} numbers, or one more", r)
+    r = r.detach()
+    if r.shape[1] == sides:
+        number = torch.zeros(r.shape[0], dtype=torch.long, device=r.device)
+    else:
+        number = r[:, 0].long()
+    require_range("image indices of regions", number, images)
+    return number, r[:, -sides:]
+
+
+def require_pixels(x: Tensor, r: Tensor) -> None:
+    """Raise EnforceNotMet where there are regions, but no pixels in the images (N, C, H, W)."""
+    require(not r.shape[0] or 0 not in x.shape[2:], "images with regions have pixels", x, r)
+
+
+# Samples nearer than a pixel to one: they lie more than half a pixel apart if there are several in
+# a bin. With one more for each end, since their numbers are rounded.
+_NEAR = 6
+
+
+def aligned_by_products(
+    x: Tensor, number: Tensor, corner: Tensor, size: Tensor, bins: tuple[int, int], ratio: int
+) -> Tensor:
+    """Return the bins of regions: (n, C, bins[0], bins[1]).
+
+    x: images (N, C, H, W); number (n): the images of the regions; corner, size (n, 2): their first
+    corners and sizes as (y, x). ratio: samples per bin and direction; one per pixel if not
+    positive.
+    """
+    rows = _weights(corner[:, 0], size[:, 0], bins[0], ratio, x.shape[2])
+    columns = _weights(corner[:, 1], size[:, 1], bins[1], ratio, x.shape[3])
+    images = x if x.shape[0] == 1 else x[number]
+    return rows.unsqueeze(1) @ images @ columns.transpose(1, 2).unsqueeze(1)
+
+
+def _weights(first: Tensor, size: Tensor, bins: int, ratio: int, length: int) -> Tensor:
+    """Return the weights of pixels in the bins along a side: (n, bins, length).
+
+    first, size: (n), in pixels.
+    """
+    width = (size / bins).view(-1, 1, 1, 1)
+    count = torch.full_like(width, ratio) if ratio > 0 else torch.ceil(width)
+    step = width / count.clamp(min=1)
+    start = first.view(-1, 1, 1, 1) + width * _numbers(bins, first).view(1, -1, 1, 1)
+    pixels = _numbers(length, first).view(1, 1, -1, 1)
+    near = _numbers(ratio if ratio > 0 else _NEAR, first)
+    if ratio <= 0:
+        apart = torch.where(step > 0, step, 1.0)
+        near = near + torch.floor((pixels - 1 - start) / apart - 0.5).clamp(min=0)
+    place = start + (near + 0.5) * step
+    there = (near < count) & (place >= -1) & (place <= length)
+    weight = (1 - (place.clamp(0, length - 1) - pixels).abs()).clamp(min=0)
+    return (weight * there).sum(3) / count.squeeze(3).clamp(min=1)
+
+
+def _numbers(count: int, like: Tensor) -> Tensor:
+    """Return 0, 1, ... as a tensor of the type of `like`, on its device."""
+    return torch.arange(count, dtype=like.dtype, device=like.device)
+
 
 # The first corner, the size and the rotation of each region, as (y, x).
 Geometry = tuple[Tensor, Tensor, Tensor | None]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collective operators: all processes of a common world run them, in the same order.
 
-They read and write the blobs' own memory. One that fails may have written part of it.
-Follows caffe2/contrib/gloo, PyTorch 1.8.1.
+They read and write the blobs' own memory. One that fails may have written part of it. The operators
+of NCCL have one input per CUDA device of one process.
+Follows caffe2/contrib/gloo and caffe2/contrib/nccl, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ from zlib import crc32
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from bridge import c10
+from bridge.c10 import int64
 from bridge.caffe2.execution.blob_table import find_or_create
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.distributed.common_worlds import DEVICES, CommonWorld
-from bridge.caffe2.operators.distributed.store_handlers import timeout_of
+from bridge.caffe2.operators.distributed.stores import timeout_of
 
 # The types that gloo and NCCL can add.
 _ADDED = (
@@ -281,3 +284,95 @@ def root_of(op: TorchOperator, world: CommonWorld) -> int:
         0 <= root < world.size, f"The argument root is from 0 to below {world.size}, not {root}."
     )
     return root
+
+
+_DECLARED: dict[str, Any] = {"devices": ("cuda",), "inputs": "1-16", "gradient": "undefined"}
+
+
+def total(xs: list[Tensor], root: int = 0) -> Tensor:
+    """Return the sum of tensors of one size, on the device of `root`."""
+    _require_same(xs, root)
+    found = xs[root].clone()
+    for i, x in enumerate(xs):
+        if i != root:
+            found += x.to(found.device)
+    return found
+
+
+def _require_same(xs: list[Tensor], root: int = 0) -> None:
+    fits = all(x.shape == xs[0].shape and x.dtype == xs[0].dtype for x in xs)
+    require(fits, "the inputs have the same sizes and type", *xs)
+    require(0 <= root < len(xs), "root is the number of an input", root)
+
+
+def summed(xs: list[Tensor], root: int) -> list[Tensor]:
+    """Return the sum, once on the device of each."""
+    found = total(xs)
+    return [found.to(x.device, copy=True) for x in xs]
+
+
+def reduced(xs: list[Tensor], root: int) -> list[Tensor]:
+    """Return the sum on the device of `root`."""
+    return [total(xs, root)]
+
+
+def sent(xs: list[Tensor], root: int) -> list[Tensor]:
+    """Return the tensor `root`, once on the device of each."""
+    _require_same(xs, root)
+    return [xs[root].to(x.device, copy=True) for x in xs]
+
+
+def gathered(xs: list[Tensor], root: int) -> list[Tensor]:
+    """Return all tensors stacked, once on the device of each."""
+    _require_same(xs)
+    return [torch.stack([x.to(to.device) for x in xs]) for to in xs]
+
+
+def scattered(xs: list[Tensor], root: int) -> list[Tensor]:
+    """Return the sum in as many parts as there are tensors, each on the device of its own."""
+    fits = xs[0].dim() > 0 and xs[0].shape[0] == len(xs)
+    require(fits, "the first dimension is the number of inputs", xs[0], len(xs))
+    found = total(xs)
+    return [found[i].to(x.device).clone() for i, x in enumerate(xs)]
+
+
+_OVER_DEVICES = {
+    "NCCLAllreduce": summed,
+    "NCCLBroadcast": sent,
+    "NCCLReduce": reduced,
+    "NCCLAllGather": gathered,
+    "NCCLReduceScatter": scattered,
+}
+
+
+@register_operator("NCCLAllreduce", outputs="1-16", inplace="0>0*", **_DECLARED)
+@register_operator("NCCLBroadcast", outputs="1-16", inplace="0>0*!", **_DECLARED)
+@register_operator("NCCLReduce", outputs="1", inplace="0>0,1>0,2>0,3>0,4>0,5>0", **_DECLARED)
+@register_operator("NCCLAllGather", outputs="1-16", **_DECLARED)
+@register_operator("NCCLReduceScatter", outputs="1-16", **_DECLARED)
+class OverDevices(TorchOperator):
+    """The sum of the inputs, the input `root`, all inputs, or row i of the sum on device i.
+
+    Caffe2 calls NCCL; here they are copied from device to device, and added on the first.
+    """
+
+    def RunOnDevice(self) -> None:
+        root = int(self.GetSingleArgument("root", 0))
+        xs = [self.x(i) for i in range(self.InputSize())]
+        results = _OVER_DEVICES[self._definition.type](xs, root)
+        fits = len(results) == self.OutputSize()
+        require(fits, f"there are {len(results)} outputs", self.OutputSize())
+        for o, result in enumerate(results):
+            self.put(o, result)
+
+
+@register_operator("GetGPUMemoryUsage", devices=("cuda",), inputs="0", outputs="1")
+class GetGPUMemoryUsage(TorchOperator):
+    """Bytes that torch has allocated on each device: now, and at most so far; (2, devices)."""
+
+    def RunOnDevice(self) -> None:
+        devices = range(torch.cuda.device_count())
+        now = [torch.cuda.memory_allocated(i) for i in devices]
+        most = [torch.cuda.max_memory_allocated(i) for i in devices]
+        out = self.out(0, [2, len(devices)], int64)
+        out.copy_(torch.tensor([now, most], dtype=torch.int64, device="cpu"))

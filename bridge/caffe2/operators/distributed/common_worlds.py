@@ -19,7 +19,7 @@ from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-from bridge.caffe2.operators.distributed.store_handlers import (
+from bridge.caffe2.operators.distributed.stores import (
     StoreHandler,
     require_distributed,
     timeout_of,

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementwise functions of any number of inputs, and their gradients."""
+"""Elementwise functions of several inputs, and their gradients; Accumulate; Where, Conditional."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from bridge import c10
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.execution.function_operator import (
     InPlace,
@@ -14,10 +15,20 @@ from bridge.caffe2.execution.function_operator import (
     OutputCount,
     operator,
 )
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.gradients.maker import GradientMaker
-from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require, shaped_like
+from bridge.caffe2.operators.base.checks import (
+    BOOL,
+    FLOAT,
+    FLOATS,
+    INT32,
+    NUMBERS,
+    require,
+    shaped_like,
+)
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.elementwise import small_kernels
 
 
@@ -156,3 +167,56 @@ def weighted_sum_gradient(
     if grad_on_w:
         dxs += [(dy * x).sum().view(1) for x in xs[::2]]
     return tuple(dxs)
+
+
+@register_operator("Accumulate", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined")
+class Accumulate(TorchOperator):
+    """Input 0 plus `gamma` (1) times the output's former elements, if it has as many.
+
+    A class, since a function does not see the old value of its output.
+    """
+
+    reads_outputs = True
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0, FLOAT)
+        before = self.Output(0)
+        known = before.dtype() is c10.float32 and before.storage_initialized()
+        known = known and before.GetDevice() == self.device
+        if not known or before.numel() != x.numel():
+            self.out(0, x.shape, c10.float32).copy_(x)
+            return
+        gamma = self.GetSingleArgument("gamma", 1.0)
+        self.out(0, x.shape, c10.float32).mul_(gamma).add_(x)
+
+
+_TYPES = {"condition": BOOL, "x": None, "y": "x"}
+
+
+def _by_rows(condition: Tensor, x: Tensor) -> Tensor:
+    """Return a view of conditions, one per row of `x`, that broadcasts with `x`."""
+    fits = condition.dim() == 1 and x.dim() > 0 and condition.shape[0] == x.shape[0]
+    require(fits, "there is one bool per row", condition, x)
+    return condition.view(-1, *[1] * (x.dim() - 1))
+
+
+@operator("Where", types=_TYPES, gradient="undefined")
+def where(
+    condition: Tensor, x: Tensor, y: Tensor, *, broadcast_on_rows: bool = False, out: Out = None
+) -> Tensor:
+    """X where the condition is true, else Y; by rows with `broadcast_on_rows`."""
+    known = (torch.int32, torch.int64, torch.float32, torch.float64, torch.bool)
+    require(x.dtype in known, "X is of numbers, bools or strings", x.dtype)
+    require(x.shape == y.shape, "X and Y have the same sizes", x, y)
+    if broadcast_on_rows:
+        condition = _by_rows(condition, x)
+    else:
+        require(condition.shape == x.shape, "the condition has the sizes of X", condition, x)
+    return torch.where(condition, x, y, out=out)
+
+
+@operator("Conditional", types=_TYPES, gradient="none")
+def conditional(condition: Tensor, x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
+    """The rows of X where the condition is true, else those of Y."""
+    require(x.shape == y.shape, "X and Y have the same sizes", x, y)
+    return torch.where(_by_rows(condition, x), x, y, out=out)

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolution in one, two and three dimensions, in either order, and its gradients.
 
-NHWC runs as torch's channels_last on views of the same memory, so nothing is transposed.
+NHWC runs as torch's channels_last on views of the same memory, so nothing is transposed. Beside it
+are transposed convolution, and locally connected layers, with a separate filter per window.
 """
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor
@@ -15,11 +18,15 @@ from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.windows import (
+    NOTSET,
     Window,
     Windows,
+    added_up,
     by_rank,
     convolution_gradient,
+    pair,
     wanted_gradients,
+    windows_of,
 )
 from bridge.caffe2.operators.images import convolution_kernels
 
@@ -209,4 +216,215 @@ def conv_gradient(
         found.append(db)
     if has_dx:
         found.append(channels_last(dx if padded is x else window.unpadded(dx), order))
+    return tuple(found)
+
+
+class TransposedWindows(Windows):
+    """The windows of ConvTranspose.
+
+    Arguments: those of Windows without dilation and global pooling; `adj`, `adj_h` and `adj_w`, or
+    `adjs` (0): how much larger the output is at its end; legacy_pad other than 0: no padding.
+    """
+
+    takes = f"{Windows.takes}, int adj, int adj_h, int adj_w, int[] adjs"
+
+    def __init__(self, arguments: Arguments) -> None:
+        super().__init__(arguments)
+        self.adj = pair(arguments, "adj") or [0] * len(self.kernel)
+        require(len(self.adj) == len(self.kernel), "there is one adj per kernel size", self.adj)
+        kernel, stride, adj = self.kernel, self.stride, self.adj
+        fits = min(*kernel, *stride) > 0 and min(adj) >= 0
+        require(fits, "kernel and stride are positive, adj is not negative", kernel, stride, adj)
+        fits = all(one <= step for one, step in zip(adj, stride, strict=True))
+        require(fits, "adj is at most the stride", adj, stride)
+        pads = self.pads if self.legacy == NOTSET else [0] * 2 * len(self.kernel)
+        require(min(pads) >= 0, "pads are not negative", pads)
+        self.head, self.tail = pads[: len(pads) // 2], pads[len(pads) // 2 :]
+
+    def sizes(self, x: Tensor) -> list[int]:
+        """Return height and width of the output. Raises EnforceNotMet: pads are too large."""
+        found = [
+            (x.shape[i + 2] - 1) * self.stride[i]
+            + self.kernel[i]
+            + self.adj[i]
+            - self.head[i]
+            - self.tail[i]
+            for i in range(2)
+        ]
+        require(min(found) >= 0, "the output has no negative size", found)
+        return found
+
+
+def _transposed_operands(
+    x: Tensor, w: Tensor, windows: TransposedWindows, group: int, order: str
+) -> tuple[Tensor, Tensor]:
+    """Return X (N, C, H, W) and the filter (C, M / group, kernel_h, kernel_w)."""
+    x, w = channels_first(x, order), channels_first(w, order)
+    require(x.dim() == 4 and w.dim() == 4, "X and the filter have 4 dimensions", x, w)
+    require(x.shape[1] == w.shape[0], "X has one channel per row of the filter", x, w)
+    require(x.shape[1] % group == 0, "the number of channels is divisible by group", x)
+    require(list(w.shape[2:]) == list(windows.kernel), "the filter has the size of the kernel", w)
+    require(0 not in x.shape[1:], "an image has at least one element", x)
+    return x, w
+
+
+@operator("ConvTranspose", gradient=convolution_gradient)
+def conv_transpose(
+    x: Tensor,
+    filter: Tensor,
+    bias: Tensor | None = None,
+    *,
+    windows: TransposedWindows,
+    group: int = 1,
+    order: str = "NCHW",
+) -> Tensor:
+    """X: (N, C, H, W), filter: (C, M / group, kernel...), optionally bias: (M) -> (N, M, ...).
+
+    A size of Y is (d - 1) * stride + kernel + adj - pads. In the order NHWC X is (N, H, W, C) and
+    the filter (C, kernel..., M / group).
+    Raises EnforceNotMet: shapes do not match.
+    Follows ConvTransposeOp, caffe2/operators/conv_transpose_op_impl.h, PyTorch 1.8.1.
+    """
+    order = image_order(order)
+    x, w = _transposed_operands(x, filter, windows, group, order)
+    outputs = w.shape[1] * group
+    require(bias is None or bias.shape == (outputs,), "there is one bias per output", bias)
+    sizes = windows.sizes(x)
+    if min(sizes) == 0:
+        return channels_last(x.new_empty(x.shape[0], outputs, *sizes), order)
+    stride, adj = windows.stride, windows.adj
+    if windows.head == windows.tail and all(
+        after < step for after, step in zip(adj, stride, strict=True)
+    ):
+        y = torch.conv_transpose2d(x, w, bias, stride, windows.head, adj, group)
+    else:
+        y = torch.conv_transpose2d(x, w, None, stride, 0, 0, group)
+        (top, left), (low, right) = windows.head, windows.tail
+        y = torch.constant_pad_nd(y, (-left, adj[1] - right, -top, adj[0] - low))
+        if bias is not None:
+            y = y + bias.view(-1, 1, 1)
+    return channels_last(y, order)
+
+
+@operator("ConvTransposeGradient", outputs="1-3")
+def conv_transpose_gradient(
+    x: Tensor,
+    filter: Tensor,
+    dy: Tensor,
+    *,
+    windows: TransposedWindows,
+    group: int = 1,
+    order: str = "NCHW",
+    no_bias: int = 0,
+    outputs: OutputCount = 3,
+) -> tuple[Tensor, ...]:
+    """(X, filter, dY) -> dfilter, dbias unless `no_bias`, dX if there is an output for it.
+
+    Raises EnforceNotMet: shapes do not match.
+    Follows ConvTransposeGradientOp, caffe2/operators/conv_transpose_op_impl.h, PyTorch 1.8.1.
+    """
+    order = image_order(order)
+    x, w = _transposed_operands(x, filter, windows, group, order)
+    dy = channels_first(dy, order)
+    # (torch does not compare them, and reads outside of dY)
+    sizes = (x.shape[0], w.shape[1] * group, *windows.sizes(x))
+    require(dy.shape == sizes, "dY has the sizes of Y", dy, x, w)
+    has_bias, has_dx = wanted_gradients(no_bias, outputs)
+    # Elements in the padding, and those added by adj, are not computed by the filter.
+    (top, left), (low, right) = windows.head, windows.tail
+    sides = (left, right - windows.adj[1], top, low - windows.adj[0])
+    padded, zeros, wanted = torch.constant_pad_nd(dy, sides), [0, 0], [has_dx, True, False]
+    dx, dw, _ = torch.ops.aten.convolution_backward(
+        padded, x, w, None, windows.stride, zeros, [1, 1], True, zeros, group, wanted
+    )
+    found = [channels_last(dw, order)]
+    if has_bias:
+        found.append(dy.sum((0, 2, 3)))
+    if has_dx:
+        found.append(channels_last(dx, order))
+    return tuple(found)
+
+
+def _local_operands(
+    x: Tensor, w: Tensor, windows: Windows, group: int, order: str
+) -> tuple[Window, Tensor, Tensor]:
+    """Return the windows, their elements (N, C, windows, kernel elements), and the filter.
+
+    X: (N, C, ...), filter: (windows..., M, C, kernel...); in the order NHWC the filter is
+    (windows..., M, kernel..., C). The result is (windows, M, C, kernel elements). `group` must be
+    1: with more groups Caffe2's operator crashes.
+    """
+    require(group == 1, "group is 1", group)
+    rank = x.dim() - 2
+    require(1 <= rank <= 3, "X has one to three spatial dimensions", x)
+    fits = w.dim() == 2 * rank + 2
+    require(fits, "the filter has dimensions for windows, outputs, channels and kernel", w)
+    window = windows.on(x.shape[2:])
+    require(set(window.dilation) == {1}, "dilation is 1", window.dilation)
+    require(list(w.shape[:rank]) == list(window.sizes), "there is one filter per window", w)
+    w = w.movedim(-1, rank + 1) if order == "NHWC" else w
+    kernel = list(w.shape[rank + 2 :])
+    require(kernel == list(window.kernel), "the filter has the size of the kernel", w)
+    require(x.shape[1] == w.shape[rank + 1], "X has as many channels as the filter", x, w)
+    places, elements = math.prod(window.sizes), math.prod(window.kernel)
+    cut = windows_of(window.padded(x), window).reshape(*x.shape[:2], places, elements)
+    return window, cut, w.reshape(places, w.shape[rank], x.shape[1], elements)
+
+
+@by_rank("LC", gradient=convolution_gradient)
+def locally_connected(
+    x: Tensor,
+    filter: Tensor,
+    bias: Tensor | None = None,
+    *,
+    windows: Windows,
+    group: int = 1,
+    order: str = "NCHW",
+) -> Tensor:
+    """(X, filter, optionally bias: (windows..., M)) -> Y: (N, M, ...).
+
+    X: (N, C, ...), filter: (windows..., M, C, kernel...); in the order NHWC X: (N, ..., C), filter:
+    (windows..., M, kernel..., C). For the arguments see Windows; `group` must be 1.
+    Follows LocallyConnectedOp, caffe2/operators/locally_connected_op_impl.h, PyTorch 1.8.1.
+    """
+    order = image_order(order)
+    x = channels_first(x, order)
+    window, cut, filters = _local_operands(x, filter, windows, group, order)
+    outputs = filters.shape[1]
+    y = torch.einsum("ncyk,ymck->nmy", cut, filters)
+    if bias is not None:
+        fits = list(bias.shape) == [*window.sizes, outputs]
+        require(fits, "there is one bias per element of Y's images", bias)
+        y = y + bias.view(-1, outputs).t()
+    return channels_last(y.reshape(x.shape[0], outputs, *window.sizes), order)
+
+
+@by_rank("LC", "Gradient", inputs="2-3", outputs="1-3")
+def locally_connected_gradient(
+    x: Tensor,
+    filter: Tensor,
+    dy: Tensor,
+    *,
+    windows: Windows,
+    group: int = 1,
+    order: str = "NCHW",
+    no_bias: int = 0,
+    outputs: OutputCount = 3,
+) -> tuple[Tensor, ...]:
+    """(X, filter, dY) -> dfilter, dbias unless `no_bias`, and dX if there is an output for it."""
+    order = image_order(order)
+    x, dy = channels_first(x, order), channels_first(dy, order)
+    window, cut, filters = _local_operands(x, filter, windows, group, order)
+    has_bias, has_dx = wanted_gradients(no_bias, outputs)
+    places, rank = filters.shape[0], len(window.sizes)
+    rows = dy.reshape(x.shape[0], filters.shape[1], places)
+    dw = torch.einsum("ncyk,nmy->ymck", cut, rows)
+    dw = dw.reshape(*window.sizes, filters.shape[1], x.shape[1], *window.kernel)
+    found = [dw.movedim(rank + 1, -1) if order == "NHWC" else dw]
+    if has_bias:
+        found.append(dy.sum(0).movedim(0, -1))
+    if has_dx:
+        parts = torch.einsum("ymck,nmy->ncyk", filters, rows)
+        parts = parts.reshape(*x.shape[:2], *window.sizes, *window.kernel)
+        found.append(channels_last(added_up(parts, x.shape, window), order))
     return tuple(found)

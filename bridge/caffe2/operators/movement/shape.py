@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that change the sizes of a tensor and keep its elements."""
+"""Operators that return, change or reorder the sizes of a tensor and keep its elements."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
 from bridge.caffe2.gradients.maker import GradientMaker
-from bridge.caffe2.operators.base.checks import INTS, require
+from bridge.caffe2.operators.base.checks import INTS, NUMBERS, require
 
 
 def _resized(x: Tensor, sizes: Sequence[int], out: Out) -> Tensor:
@@ -167,3 +167,70 @@ def merge_dim(x: Tensor, *, out: Out = None) -> Tensor:
     """X with its first two dimensions merged."""
     require(x.dim() > 1, "X has at least two dimensions", x)
     return _resized(x, (x.shape[0] * x.shape[1], *x.shape[2:]), out)
+
+
+@operator("Shape", types=None, rearranges=(), gradient="undefined")
+def shape(x: Tensor, *, axes: list[int] | None = None, out: Out = None) -> Tensor:
+    """The sizes of X, or those of the dimensions `axes`, int64."""
+    for axis in axes or ():
+        require(0 <= axis < x.dim(), f"axes are from 0 to below {x.dim()}", axis)
+    found = [x.shape[axis] for axis in axes] if axes else list(x.shape)
+    result: Tensor = torch.tensor(found, dtype=torch.int64, device=x.device)
+    return result if out is None else out.copy_(result)
+
+
+@operator("Size", types=None, rearranges=(), gradient="none")
+def size(x: Tensor, *, out: Out = None) -> Tensor:
+    """The number of elements of X, int64 without dimensions."""
+    return _number(x, x.numel(), torch.int64, out)
+
+
+def _number(x: Tensor, value: int, dtype: torch.dtype, out: Out) -> Tensor:
+    """Return a number without dimensions, where X is."""
+    return torch.full((), value, dtype=dtype, device=x.device) if out is None else out.fill_(value)
+
+
+@operator("IsEmpty", types=None, rearranges=(), gradient="undefined")
+def is_empty(x: Tensor, *, out: Out = None) -> Tensor:
+    """Whether X has no elements."""
+    return _number(x, x.numel() == 0, torch.bool, out)
+
+
+@operator("HasElements", types=None, inputs="1-*", rearranges=(), gradient="undefined")
+def has_elements(*xs: Tensor, out: Out = None) -> Tensor:
+    """Whether any input has elements."""
+    return _number(xs[0], any(x.numel() > 0 for x in xs), torch.bool, out)
+
+
+def _row_major(x: Tensor, out: Out) -> Tensor:
+    """Return a copy of the view `x`."""
+    return x.contiguous() if out is None else out.copy_(x)
+
+
+def _transpose_gradient(maker: GradientMaker) -> None:
+    axes = maker.ints("axes")
+    operator = maker.add("Transpose", [maker.GO(0)], [maker.GI(0)])
+    for argument in operator.arg:
+        if argument.name == "axes":
+            argument.ints[:] = sorted(range(len(axes)), key=axes.__getitem__)
+
+
+@operator("Transpose", types=NUMBERS, gradient=_transpose_gradient)
+def transpose(data: Tensor, *, axes: list[int] | None = None, out: Out = None) -> Tensor:
+    """The dimensions in the order `axes`, by default reversed."""
+    axes = axes or list(reversed(range(data.dim())))
+    require(
+        sorted(axes) == list(range(data.dim())),
+        f"the axes are a permutation of those of the data, from 0 to {data.dim() - 1}",
+        axes,
+    )
+    return _row_major(data.permute(axes), out)
+
+
+@operator("NCHW2NHWC", gradient="NHWC2NCHW g0 > 0")
+@operator("NHWC2NCHW", gradient="NCHW2NHWC g0 > 0")
+def reorder(data: Tensor, *, kind: OperatorType, out: Out = None) -> Tensor:
+    """Move the channels from the second to the last dimension, or back."""
+    require(data.dim() >= 3, "the data have at least three dimensions", data)
+    places = (1, -1) if kind == "NCHW2NHWC" else (-1, 1)
+    return _row_major(data.movedim(*places), out)

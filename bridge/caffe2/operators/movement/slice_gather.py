@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that copy a part of a tensor: Slice, Gather, BatchGather; and their gradients."""
+"""Operators that copy parts of a tensor: Slice, Gather, GatherRanges; and their gradients."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
 from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import (
+    INT64,
     INTS,
     axis_from_front,
     has_values,
@@ -21,6 +24,12 @@ from bridge.caffe2.operators.base.checks import (
     require_range,
 )
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
+from bridge.caffe2.operators.base.rows_and_segments import (
+    positions_in_segments,
+    rows_at,
+    segment_ids,
+)
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.movement import row_kernels
 
 # Elements up to which a kernel gathers rows: 250 microseconds for as many, by torch 340 on one
@@ -247,3 +256,91 @@ def batch_gather_gradient(
     require(dy.numel() == places.numel(), "the gradient has the size of the output", dy)
     empty = data.new_zeros((outer, rows, inner))
     return empty.scatter_add(1, places, dy.reshape(places.shape)).view(data.shape)
+
+
+@operator(
+    "GatherRanges", types={"data": None, "ranges": INTS}, rearranges=(0,), effects=("values",)
+)
+def gather_ranges(data: Tensor, ranges: Tensor) -> tuple[Tensor, Tensor]:
+    """Concatenate the ranges of the data; output 1: the total lengths per row.
+
+    ranges: (rows, ranges, 2), start and length.
+    """
+    require(data.dim() == 1, "the data have one dimension", data)
+    fits = ranges.dim() == 3 and ranges.shape[1] > 0 and ranges.shape[2] == 2
+    require(fits, "ranges have the sizes (batch, ranges, 2)", ranges)
+    places = ranges_of(ranges.reshape(-1, 2), data.numel())
+    return rows_at(data, places), ranges[:, :, 1].sum(1).int()
+
+
+def ranges_of(ranges: Tensor, n: int) -> Tensor:
+    """Return the indices in the ranges (start, length), concatenated.
+
+    Raises EnforceNotMet: a range is out of range for `n` elements.
+    """
+    starts, lengths = ranges[:, 0].long(), ranges[:, 1].long()
+    inside = (starts >= 0) & (lengths >= 0) & (starts + lengths <= n) | (lengths == 0)
+    if not bool(inside.all()):
+        raise EnforceNotMet(
+            f"A range is out of range for {n} elements.", condition="start + length <= numel"
+        )
+    ids = segment_ids(lengths)
+    return starts[ids] + positions_in_segments(lengths, ids)
+
+
+@register_operator("GatherRangesToDense", inputs="2-3", outputs="1-*", gradient="none")
+class GatherRangesToDense(TorchOperator):
+    """The ranges of input 0 as rows of `lengths`, one output each; 0 for other lengths.
+
+    With input 2, keys, the elements of a range are sorted by them.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._lengths = self.GetRepeatedArgument("lengths")
+        fits = bool(self._lengths) and min(self._lengths) > 0
+        require(fits, "The argument lengths must have positive numbers, one per output.")
+        self._observed = 0
+        self._mismatched = [0] * len(self._lengths)
+        self._empty = [0] * len(self._lengths)
+
+    def RunOnDevice(self) -> None:
+        ranges = self.x(1, INTS)
+        items: list[Any] = []
+        x, dtype = self.load(0, items), self.Input(0).dtype()
+        require(x.dim() == 1 and ranges.dim() == 3, "Data must have one dimension, ranges three.")
+        n = len(self._lengths)
+        require(
+            ranges.size(1) == n == self.OutputSize() and ranges.size(2) == 2,
+            f"Ranges of sizes {list(ranges.shape)} are not (batch, {n}, 2), for {n} outputs.",
+        )
+        ranges_of(ranges.reshape(-1, 2), x.numel())
+        keys = None
+        if self.InputSize() == 3:
+            keys = self.x(2, INT64)
+            require(keys.dim() == 1, "Keys must have one dimension.")
+        results = []
+        empty, mismatched = list(self._empty), list(self._mismatched)
+        for o, length in enumerate(self._lengths):
+            result = x.new_zeros((ranges.size(0), length))
+            for row, (start, size) in enumerate(ranges[:, o].tolist()):
+                empty[o] += size == 0
+                mismatched[o] += size not in (0, length)
+                if size == length:
+                    part = x[start : start + length]
+                    if keys is not None:
+                        part = part[torch.sort(keys[start : start + length], stable=True).indices]
+                    result[row] = part
+            results.append(result)
+        seen = self._observed + ranges.size(0)
+        counted = max(seen, self.GetSingleArgument("min_observation", 10000))
+        for counts, name, default in (
+            (mismatched, "max_mismatched_ratio", 0.01),
+            (empty, "max_empty_ratio", 1.0),
+        ):
+            ratio = self.GetSingleArgument(name, default)
+            fits = ratio >= 1 or all(count <= counted * ratio for count in counts)
+            require(fits, f"More ranges have another length, or are empty, than {name} allows.")
+        self._observed, self._empty, self._mismatched = seen, empty, mismatched
+        for o, result in enumerate(results):
+            self.store(o, result, items, dtype)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of a quantized table selected by indices and summed by segments.
 
-Scale and bias follow the numbers of each row, as written by `nbit_quantized` (float16) and
-`rowwise_quantized` (float32). A sparse table, which lacks some rows, comes with a mapping (int32)
-from indices to its rows, or to -1.
+Scale and bias follow the numbers of each row, as written by `rowwise_quantized`: in float32, or of
+two or four bits float16. A sparse table, which lacks some rows, comes with a mapping (int32) from
+indices to its rows, or to -1.
 
 Follows lengths_reducer_fused_8bit_rowwise_ops.h and lengths_reducer_fused_nbit_rowwise_ops.h in
 caffe2/operators, PyTorch 1.8.1.
@@ -26,8 +26,7 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     select_rows,
     sum_segments,
 )
-from bridge.caffe2.operators.quantized.nbit_quantized import unpacked
-from bridge.caffe2.operators.quantized.rowwise_quantized import dequantized
+from bridge.caffe2.operators.quantized.rowwise_quantized import dequantized, unpacked
 
 # Caffe2 has lengths of int32; NumPy 2 makes int64 of them where NumPy 1 did not.
 LOOK_UP = {"table": (c10.uint8,), "indices": INTS, "lengths": INTS, "mapping": INT32}

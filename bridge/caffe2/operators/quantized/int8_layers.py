@@ -19,9 +19,8 @@ from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import image_order, require, single
 from bridge.caffe2.operators.base.windows import Window, Windows
-from bridge.caffe2.operators.boxes.roi_align import roi_align
-from bridge.caffe2.operators.boxes.roi_rules import RoIRules
-from bridge.caffe2.operators.images.transposed_convolution import TransposedWindows
+from bridge.caffe2.operators.boxes.roi_align import RoIRules, roi_align
+from bridge.caffe2.operators.images.convolution import TransposedWindows
 from bridge.caffe2.operators.quantized.int8_operator import (
     Int8Operator,
     Quantized,

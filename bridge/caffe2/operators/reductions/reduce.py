@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reductions over the dimensions in `axes`, all by default, kept with size 1 with `keepdims`.
 
-The gradients are (dY, X, Y) -> dX. Follows caffe2/operators/reduce_ops.h, PyTorch 1.8.1.
+The gradients are (dY, X, Y) -> dX, but that of Moments, the mean and the variance.
+Follows reduce_ops.h and moments_op.h in caffe2/operators, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -130,3 +131,36 @@ def reduce_l2_gradient(
     """dX = dY * X / Y; where Y is 0 it is dY, as in Caffe2."""
     dy, y = _broadcast(dy, x, y, axes)
     return torch.where(y > 0, dy * x / y, dy)
+
+
+@operator("Moments", gradient="$Gradient g0 g1 i0 o0 > 0")
+def moments(
+    x: Tensor, *, axes: list[int] | None = None, keepdims: int = 1
+) -> tuple[Tensor, Tensor]:
+    """X -> mean, variance over `axes`, by default all; both are 0 for no elements.
+
+    Follows MomentsOp, caffe2/operators/moments_op.h, PyTorch 1.8.1.
+    """
+    require(axes is None or all(axis >= 0 for axis in axes), "axes are not negative", axes)
+    named = axes or range(x.dim())
+    dims = sorted({axis_from_front(axis, x.dim()) for axis in named})
+    if not dims:
+        return x.clone(), torch.zeros_like(x)
+    keep = bool(keepdims)
+    if not x.numel():
+        return x.sum(dims, keep), x.sum(dims, keep)
+    mean = torch.mean(x, dims, True)
+    variance = torch.mean(torch.square(x - mean), dims, keep)
+    return mean if keep else mean.reshape(variance.shape), variance
+
+
+@operator("MomentsGradient")
+def moments_gradient(
+    dmean: Tensor, dvariance: Tensor, x: Tensor, mean: Tensor, *, axes: list[int] | None = None
+) -> Tensor:
+    """(dmean, dvariance, X, mean) -> dX."""
+    require(axes is None or all(axis >= 0 for axis in axes), "axes are not negative", axes)
+    sizes = kept_sizes(x, axes or None)
+    dmean, dvariance, mean = (one.reshape(sizes) for one in (dmean, dvariance, mean))
+    share = mean.numel() / max(x.numel(), 1)
+    return (dmean + 2 * (x - mean) * dvariance) * share

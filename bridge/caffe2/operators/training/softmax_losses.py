@@ -22,7 +22,7 @@ from bridge.caffe2.operators.base.checks import (
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
-from bridge.caffe2.operators.layers.row_normalization import SHORT
+from bridge.caffe2.operators.layers.row_operators import SHORT
 from bridge.caffe2.operators.training import loss_kernels
 
 _LABELS = (c10.int32, c10.float32)

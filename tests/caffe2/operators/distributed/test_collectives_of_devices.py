@@ -14,15 +14,15 @@ pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 def test_tensors_of_devices_are_summed_gathered_and_scattered():
-    from bridge.caffe2.operators.distributed import device_collectives
+    from bridge.caffe2.operators.distributed import collectives
 
     xs = [torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[10.0, 20.0], [30.0, 40.0]])]
-    assert device_collectives.total(xs, 1).tolist() == [[11, 22], [33, 44]]
+    assert collectives.total(xs, 1).tolist() == [[11, 22], [33, 44]]
     assert xs[1].tolist() == [[10, 20], [30, 40]]
-    assert [y.shape for y in device_collectives.gathered(xs)] == [(2, 2, 2)] * 2
-    assert [y.tolist() for y in device_collectives.scattered(xs)] == [[11, 22], [33, 44]]
+    assert [y.shape for y in collectives.gathered(xs, 0)] == [(2, 2, 2)] * 2
+    assert [y.tolist() for y in collectives.scattered(xs, 0)] == [[11, 22], [33, 44]]
     with pytest.raises(EnforceNotMet, match="same sizes and type"):
-        device_collectives.total([xs[0], xs[0][:1]])
+        collectives.total([xs[0], xs[0][:1]])
 
 
 def test_there_are_none_on_the_cpu():
