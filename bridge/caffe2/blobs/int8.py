@@ -5,33 +5,17 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-from bridge.annotation import Any
 from bridge.c10 import TypeMeta
 from bridge.caffe2.tensor.tensor import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NamedTuple
 
-    import numpy as np
+class Int8Tensor(namedtuple("Int8Tensor", ["data", "scale", "zero_point"])):
+    """A fetched quantized tensor, where real = scale * (data - zero_point).
 
+    data: a NumPy array of int32 or uint8. scale, zero_point: numbers.
+    """
 
-_DOC = """A fetched quantized tensor, where real = scale * (data - zero_point).
-
-data: a NumPy array of int32 or uint8. scale, zero_point: numbers.
-"""
-
-if TYPE_CHECKING:
-
-    class Int8Tensor(NamedTuple):  # noqa: D101  the docstring is set below
-        data: np.ndarray[Any, Any]
-        scale: float
-        zero_point: int
-
-else:
-    Int8Tensor = namedtuple("Int8Tensor", ["data", "scale", "zero_point"])
-
-Int8Tensor.__doc__ = _DOC
+    __slots__ = ()
 
 
 class Int8TensorCPU:

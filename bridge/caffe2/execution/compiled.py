@@ -18,6 +18,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+import torch
+
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.blobs.blob import Blob
@@ -32,8 +34,6 @@ from bridge.exchange.torch_settings import neutral
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import torch
-
     # A compiled function of the inputs' tensors, and the outputs that it returns, in this order.
     Compiled = tuple[Callable[..., Any], list[str]]
 
@@ -109,8 +109,6 @@ class _CompiledPart:
 
     def run(self) -> bool:
         """Run compiled code; return False, with nothing written, if the operators have to run."""
-        import torch
-
         found = [blob._tensor for blob in self._inputs.values()]
         tensors = []
         for one in found:
@@ -180,7 +178,6 @@ class _CompiledPart:
 
     def _trace(self, tensors: Sequence[torch.Tensor], names: list[str]) -> Any:
         """Return the graph of the steps; see `_traced`."""
-        import torch
         from torch.fx.experimental.proxy_tensor import make_fx
 
         return make_fx(
@@ -191,8 +188,6 @@ class _CompiledPart:
 
     def _traced(self, tensors: Sequence[torch.Tensor], names: list[str]) -> list[Any]:
         """Return the results of the steps, with memory of their own; `names` gets their names."""
-        import torch
-
         given = dict(zip(self._inputs, tensors, strict=True))
         values: dict[str, Any] = dict(given)
         for step in self._steps:
@@ -232,8 +227,6 @@ def _small_product(
 
 def _compiled_graph(graph: Any, tensors: Sequence[torch.Tensor]) -> Callable[..., Any]:
     """Return compiled code for a traced graph, which is called with tensors of these sizes."""
-    import torch
-
     standalone = getattr(torch._inductor, "standalone_compile", None)
     if standalone is not None:  # torch.compile without its guards: half the time
         return standalone(graph, list(tensors), dynamic_shapes="from_example_inputs")  # type: ignore[no-any-return]

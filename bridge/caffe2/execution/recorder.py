@@ -12,9 +12,11 @@ A recording is refused, and the function called at each run, if it
 
 from __future__ import annotations
 
-import functools
 import gc
 from collections.abc import Callable, Sequence
+
+import torch
+from torch.overrides import TorchFunctionMode
 
 from bridge.annotation import Any
 from bridge.caffe2.execution.tape import Call, Slot, Tape
@@ -25,30 +27,57 @@ if TYPE_CHECKING:
 
 MOST_KEPT = 4096  # elements of a constant that is kept
 
-# Names in torch and torch.Tensor: of functions that read no elements, that may return a view, and
-# whose results have sizes that depend on the values of elements.
-# fmt: off
-_METADATA = [
-    "shape", "dtype", "device", "ndim", "layout", "is_cuda", "is_cpu", "is_meta", "is_quantized",
-    "is_sparse", "requires_grad", "itemsize", "nbytes",
-]
-_METADATA_METHODS = [
-    "size", "dim", "numel", "nelement", "ndimension", "stride", "is_contiguous",
-    "is_floating_point", "is_complex", "storage_offset", "element_size", "__len__", "get_device",
-    "is_neg",
-]
-_VIEWS = [
-    "t", "transpose", "view", "reshape", "permute", "expand", "unsqueeze", "squeeze", "narrow",
-    "select", "flatten", "unflatten", "view_as", "expand_as", "detach", "swapaxes", "swapdims",
-    "movedim", "diagonal",
-]
-_SIZES_BY_VALUES = [
-    "nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "_unique2",
-    "repeat_interleave", "bincount", "tensor_split", "histogram", "one_hot",
-]
-_OF_TWO = ["add", "sub", "mul", "div", "gt", "ge", "lt", "le", "eq", "ne"]
-_OPERATORS = ["add", "sub", "mul", "truediv", "gt", "ge", "lt", "le", "eq", "ne"]
-# fmt: on
+
+def _named(text: str, *places: Any) -> frozenset[Any]:
+    """Return the functions of some names in torch's modules and classes."""
+    names = text.split()
+    return frozenset(
+        getattr(place, name) for name in names for place in places if hasattr(place, name)
+    )
+
+
+_T = torch.Tensor
+# The functions that read no elements.
+_METADATA = _named(
+    "size dim numel nelement ndimension stride is_contiguous is_floating_point is_complex "
+    "storage_offset element_size __len__ get_device is_neg",
+    _T,
+) | {torch.is_floating_point, torch.is_complex, torch.numel}
+_METADATA |= {
+    getattr(_T, name).__get__
+    for name in (
+        *("shape", "dtype", "device", "ndim", "layout", "is_cuda", "is_cpu", "is_meta"),
+        *("is_quantized", "is_sparse", "requires_grad", "itemsize", "nbytes"),
+    )
+}
+# Those that may return a view.
+_VIEWS = _named(
+    "t transpose view reshape permute expand unsqueeze squeeze narrow select flatten unflatten "
+    "view_as expand_as detach swapaxes swapdims movedim diagonal",
+    _T,
+    torch,
+) | {_T.T.__get__, _T.mT.__get__}  # type: ignore[attr-defined]
+# Those whose results have sizes that depend on the values of elements.
+_SIZES_BY_VALUES = _named(
+    "nonzero argwhere masked_select unique unique_consecutive _unique2 repeat_interleave bincount "
+    "tensor_split histogram one_hot",
+    _T,
+    torch,
+    torch.nn.functional,
+)
+# Those of two tensors, of which one may be a number: torch makes a tensor of the number at each
+# call, which takes longer than the rest of the call.
+_OF_TWO = _named(
+    " ".join(
+        f"{name} {name}_ __{name}__ __r{name}__ __i{name}__"
+        for name in ("add", "sub", "mul", "div", "truediv", "gt", "ge", "lt", "le", "eq", "ne")
+    ),
+    _T,
+    torch,
+) | {torch.where}
+# Those that make a tensor of constants; the first ones, without reading the elements of their own.
+_MAKERS_LIKE = frozenset((_T.new_zeros, _T.new_ones, _T.new_full))
+_MAKERS = _MAKERS_LIKE | {torch.tensor, torch.zeros, torch.ones, torch.full, torch.arange}
 
 
 def record(
@@ -59,102 +88,40 @@ def record(
     is_collecting = gc.isenabled()
     gc.disable()  # it runs finalizers of others, whose calls would be recorded, too
     try:
-        with _recorder()(calls):
+        with _CallRecorder(calls):
             return function(*operands, **arguments), calls
     finally:
         if is_collecting:
             gc.enable()
 
 
-@functools.cache
-def _recorder() -> type:
-    from torch.overrides import TorchFunctionMode
+class _CallRecorder(TorchFunctionMode):
+    """Appends each call of a torch function, with its result, to a list."""
 
-    class CallRecorder(TorchFunctionMode):
-        """Appends each call of a torch function, with its result, to a list."""
+    def __init__(self, calls: Recorded) -> None:
+        super().__init__()
+        self.calls = calls
 
-        def __init__(self, calls: Recorded) -> None:
-            super().__init__()
-            self.calls = calls
-
-        def __torch_function__(
-            self,
-            func: Callable[..., Any],
-            types: Any,
-            args: tuple[Any, ...] = (),
-            kwargs: dict[str, Any] | None = None,
-        ) -> Any:
-            result = func(*args, **(kwargs or {}))
-            self.calls.append((func, tuple(args), kwargs or {}, result))
-            return result
-
-    return CallRecorder
-
-
-@functools.cache
-def _classified_functions() -> tuple[frozenset[Any], frozenset[Any], frozenset[Any]]:
-    """Return the functions that read metadata, return views, and have sizes by values."""
-    import torch
-
-    tensor = torch.Tensor
-    metadata = {getattr(tensor, name).__get__ for name in _METADATA}
-    metadata |= {getattr(tensor, name) for name in _METADATA_METHODS}
-    metadata |= {torch.is_floating_point, torch.is_complex, torch.numel}
-    views = {
-        getattr(place, name) for name in _VIEWS for place in (tensor, torch) if hasattr(place, name)
-    }
-    views |= {getattr(tensor, name).__get__ for name in ("T", "mT")}
-    by_values = {
-        getattr(place, name)
-        for name in _SIZES_BY_VALUES
-        for place in (tensor, torch, torch.nn.functional)
-        if hasattr(place, name)
-    }
-    return frozenset(metadata), frozenset(views), frozenset(by_values)
-
-
-@functools.cache
-def _of_two() -> frozenset[Any]:
-    """Return the functions of two tensors, of which one may be a number.
-
-    torch makes a tensor of the number at each call, which takes longer than the rest of the call.
-    """
-    import torch
-
-    names = [*_OF_TWO, *(f"{name}_" for name in _OF_TWO)]
-    names += [f"__{prefix}{name}__" for name in _OPERATORS for prefix in ("", "r", "i")]
-    places = (torch.Tensor, torch)
-    found = {getattr(place, name) for name in names for place in places if hasattr(place, name)}
-    return frozenset({torch.where, *found})
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.calls.append((func, tuple(args), kwargs or {}, result))
+        return result
 
 
 def _number_as_tensor(number: Any, other: Any) -> Any:
     """Return the tensor that torch makes of a number beside `other`; None: torch makes another."""
-    import torch
-
     if not isinstance(other, torch.Tensor) or not other.is_cpu:
         return None
     is_exact = type(number) is float or (type(number) is int and abs(number) < 1 << 53)
     if is_exact and other.dtype in (torch.float32, torch.float64):
         return torch.tensor(float(number), dtype=torch.float64).to(other.dtype)
     return None
-
-
-@functools.cache
-def _makers_like() -> frozenset[Any]:
-    """Return the methods that make a tensor without reading the elements of their own."""
-    import torch
-
-    tensor = torch.Tensor
-    return frozenset((tensor.new_zeros, tensor.new_ones, tensor.new_full))
-
-
-@functools.cache
-def _makers() -> frozenset[Any]:
-    """Return the functions that make a tensor of constants."""
-    import torch
-
-    return _makers_like() | {torch.tensor, torch.zeros, torch.ones, torch.full, torch.arange}
 
 
 def compile_calls(
@@ -185,8 +152,6 @@ def _with_tensors(
     function: Any, args: tuple[Any, ...], template: tuple[Any, ...]
 ) -> tuple[Any, tuple[Any, ...]]:
     """Return a function of two tensors, and its template, without a number where torch has one."""
-    import torch
-
     arguments = list(template)
     first = 1 if function is torch.where else 0
     for i, other in ((first, first + 1), (first + 1, first)):
@@ -239,21 +204,18 @@ class _Compiler:
     def compile(
         self, calls: Recorded, results: Sequence[Any], in_place: dict[int, int] | None
     ) -> Tape | None:
-        import torch
-
-        metadata, views, by_values = _classified_functions()
         compiled: list[list[Any]] = []
         uses: list[set[int]] = []
         for function, args, kwargs, result in calls:
-            if function in metadata:
+            if function in _METADATA:
                 continue
-            if function in by_values or (
+            if function in _SIZES_BY_VALUES or (
                 function is torch.Tensor.__getitem__ and _reads_index(args[1])
             ):
                 return None
             used: set[int] = set()
             arguments = self._template(args, used)
-            if function in _of_two():
+            if function in _OF_TWO:
                 function, arguments = _with_tensors(function, args, arguments)
             keywords = self._template(kwargs, used)
             roots = None
@@ -262,9 +224,7 @@ class _Compiler:
             if roots and roots <= self.known and not isinstance(result, torch.Tensor):
                 continue
             is_constant = roots is not None and self._is_constant(function, args, result)
-            is_view = is_constant or (
-                roots is not None and self._is_view(function, views, args, result)
-            )
+            is_view = is_constant or (roots is not None and self._is_view(function, args, result))
             slots = self._keep(result, roots if is_view else None)
             if isinstance(slots, int) and (is_constant or (is_view and used & self.constants)):
                 self.constants.add(slots)
@@ -288,15 +248,11 @@ class _Compiler:
         return Tape(found[::-1], len(self.tensors), places if is_put else None)
 
     def _has_tensor(self, value: Any) -> bool:
-        import torch
-
         if isinstance(value, (tuple, list)):
             return any(map(self._has_tensor, value))
         return isinstance(value, torch.Tensor)
 
     def _template(self, value: Any, used: set[int]) -> Any:
-        import torch
-
         if isinstance(value, torch.Tensor):
             slot = self.slots.get(id(value))
             if slot is None:
@@ -313,12 +269,8 @@ class _Compiler:
             return {name: self._template(one, used) for name, one in value.items()}
         return value
 
-    def _is_view(
-        self, function: Any, views: frozenset[Any], args: tuple[Any, ...], result: Any
-    ) -> bool:
-        import torch
-
-        if function is torch.Tensor.__getitem__ or function in views:
+    def _is_view(self, function: Any, args: tuple[Any, ...], result: Any) -> bool:
+        if function is torch.Tensor.__getitem__ or function in _VIEWS:
             return bool(
                 isinstance(result, torch.Tensor)
                 and result.untyped_storage().data_ptr() == args[0].untyped_storage().data_ptr()
@@ -328,8 +280,8 @@ class _Compiler:
     def _is_constant(self, function: Any, args: tuple[Any, ...], result: Any) -> bool:
         return (
             self.keeps_constants
-            and function in _makers()
-            and not self._has_tensor(args[1:] if function in _makers_like() else args)
+            and function in _MAKERS
+            and not self._has_tensor(args[1:] if function in _MAKERS_LIKE else args)
             and result.numel() <= MOST_KEPT
         )
 
@@ -337,8 +289,6 @@ class _Compiler:
         self, result: Any, roots: frozenset[int] | None
     ) -> int | tuple[int | None, ...] | None:
         """Return the slots of a call's results; a tensor that is known already keeps its slot."""
-        import torch
-
         if isinstance(result, torch.Tensor):
             known = self.slots.get(id(result))
             if known is not None:

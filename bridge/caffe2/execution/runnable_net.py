@@ -8,7 +8,6 @@ from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.base.messages import check_text
 from bridge.caffe2.execution.blob_table import BlobTable, missing_from, remove_unused
-from bridge.caffe2.execution.compiled import CompiledRun
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.observers import KINDS, ObservedRun, Observer
 from bridge.caffe2.execution.operator import Operator, failure
@@ -82,6 +81,8 @@ class RunnableNet:
             parallel = ParallelRun(self._operators, self._definitions, workers)
             self._run_by = parallel if parallel.is_useful else None
         elif message.type == _COMPILED:
+            from bridge.caffe2.execution.compiled import CompiledRun  # loads torch
+
             outputs = tuple(message.external_output)
             self._run_by = CompiledRun(self._operators, self._definitions, outputs, table)
 

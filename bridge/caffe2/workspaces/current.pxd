@@ -19,12 +19,12 @@ cdef extern from *:
     #define BRIDGE_WORKSPACE(current) BRIDGE_LOAD(current, workspace)
     #define BRIDGE_NAME(current) BRIDGE_LOAD(current, name)
     #define BRIDGE_BLOBS(current) BRIDGE_LOAD(current, blobs)
-    #define BRIDGE_KEPT(current) BRIDGE_LOAD(current, ready)
+    #define BRIDGE_READY(current) BRIDGE_LOAD(current, ready)
     """
     object workspace_of "BRIDGE_WORKSPACE"(Current)
     str name_of "BRIDGE_NAME"(Current)
     dict blobs_of "BRIDGE_BLOBS"(Current)
-    dict ready_of "BRIDGE_KEPT"(Current)
+    dict ready_of "BRIDGE_READY"(Current)
 
 
 cdef inline object find_blob_in(Current current, object name):
