@@ -13,7 +13,7 @@ from bridge.c10.python_api cimport make_immortal
 from bridge.c10.slots cimport new_function, new_of, set_new
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA_HOST, DL_EXT_DEV, DL_ROCM_HOST
 
-from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.c10.errors import EnforceTypeError, EnforceValueError, shown
 
 cdef enum:
     DL_TPU_HOST = 20    # page-locked host memory
@@ -238,8 +238,8 @@ def _parse(spec):
         index = spec.index
         return _parse(kind if index is None else f"{kind}:{index}")
     raise EnforceTypeError(
-        f"{spec!r} does not name a device. Give a string such as 'cpu' or 'cuda:1', a c10.Device, "
-        "a c10.DeviceType or a torch.device.", "Device")
+        f"{shown(spec)} does not name a device. Give a string such as 'cpu' or 'cuda:1', a "
+        "c10.Device, a c10.DeviceType or a torch.device.", "Device")
 
 
 cdef Device _cached(object key):

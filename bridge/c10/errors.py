@@ -65,3 +65,29 @@ class EnforceKeyError(EnforceNotMet, KeyError):
 
 class EnforceAssertionError(EnforceNotMet, AssertionError):
     """An EnforceNotMet where Caffe2's Python code has an assertion."""
+
+
+def shown(value: object) -> str:
+    """Return the text of a number, name or class, and for all else only of which type it is.
+
+    Printing a tensor takes long, may copy it from its device, and may fail.
+
+    >>> from bridge.c10.errors import shown
+    >>> shown((2, "cpu")), shown(bytearray(3))
+    ("(2, 'cpu')", 'An object of type bytearray')
+    """
+    if _is_short(value):
+        return repr(value)
+    cls = type(value)
+    module = "" if cls.__module__ == "builtins" else f"{cls.__module__}."
+    return f"An object of type {module}{cls.__qualname__}"
+
+
+def _is_short(value: object) -> bool:
+    if isinstance(value, int):
+        return value.bit_length() <= 64
+    if isinstance(value, (str, bytes)):
+        return len(value) < 200
+    if isinstance(value, (list, tuple)):
+        return len(value) < 10 and all(map(_is_short, value))
+    return value is None or isinstance(value, (float, complex, type))

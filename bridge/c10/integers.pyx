@@ -5,7 +5,7 @@
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check
 from libc.stdint cimport int64_t
 
-from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.c10.errors import EnforceTypeError, EnforceValueError, shown
 
 
 cdef int64_t index_to_int64(object value, str caller) except? -1:
@@ -17,8 +17,7 @@ cdef int64_t index_to_int64(object value, str caller) except? -1:
             value = value.__index__()
         except AttributeError:
             raise EnforceTypeError(
-                f"Sizes are integers, not {type(value).__name__}: {value!r}.",
-                caller) from None
+                f"Sizes are integers, and this is none: {shown(value)}.", caller) from None
         except TypeError as error:
             raise EnforceTypeError(
                 f"Sizes are integers, not {type(value).__name__}.", caller) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bridge.annotation import Any
 from bridge.c10.device import Device, as_device
-from bridge.c10.errors import EnforceTypeError
+from bridge.c10.errors import EnforceTypeError, shown
 from bridge.c10.type_meta import TypeMeta, as_type
 
 
@@ -135,7 +135,7 @@ def _bare(spec: Any) -> TensorOptions:
         return TensorOptions(device=spec)
     except (TypeError, ValueError) as error:
         raise EnforceTypeError(
-            f"{spec!r} names neither an element type nor a device. Give c10.TensorOptions, a type "
-            "such as 'float32', a device such as 'cuda:0', or the keywords dtype= and device=.",
+            f"{shown(spec)} names neither an element type nor a device. Give c10.TensorOptions, "
+            "a type such as 'float32', a device such as 'cuda:0', or dtype= and device=.",
             "TensorOptions",
         ) from error

@@ -20,7 +20,7 @@ from bridge.dlpack.abi cimport (
     DLDataType,
 )
 
-from bridge.c10.errors import EnforceTypeError
+from bridge.c10.errors import EnforceTypeError, shown
 
 cdef extern from *:
     """
@@ -574,7 +574,7 @@ cdef TypeMeta _look_up(object spec):
         except (TypeError, ValueError, SyntaxError):
             pass                # not a name of NumPy's; the error below is raised
     raise EnforceTypeError(
-        f"{spec!r} does not name an element type. Give a c10.TypeMeta, a NumPy dtype, a "
+        f"{shown(spec)} does not name an element type. Give a c10.TypeMeta, a NumPy dtype, a "
         "torch.dtype, a name such as 'float32', one of bool, int, float, complex, bytes, str, "
         "or a class after c10.TypeMeta.Register(cls).", "TypeMeta.Make")
 

@@ -3,6 +3,7 @@
 
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,3 +89,31 @@ def test_it_can_be_pickled() -> None:
 def test_it_is_caught_as_a_runtime_error() -> None:
     with pytest.raises(RuntimeError, match=r"(?i)read-?only"):
         read_only().fill_(1.0)
+
+
+class Unprintable:
+    """Cannot be printed, as a torch tensor of bits, or only by a copy, as one on a device."""
+
+    array = np.arange(3.0)
+
+    def __repr__(self) -> str:
+        raise NotImplementedError("printed")
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        return self.array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+def test_an_argument_is_not_printed_to_learn_that_it_is_a_tensor() -> None:
+    x: Any = Unprintable()
+    assert caffe2.Tensor(x).numpy().tolist() == [0, 1, 2]
+    assert (c10.float32 == x, c10.Device("cpu") == x) == (False, False)
+    for refused in (c10.Device, c10.TypeMeta.Make, lambda one: at.zeros(2, one)):
+        with pytest.raises(TypeError, match=r"of type tests\S*Unprintable"):
+            refused(x)
+    with pytest.raises(TypeError, match="2, None"):
+        c10.Device([2, None])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="of type int"):
+        c10.Device(10**5000)  # type: ignore[arg-type]
