@@ -309,14 +309,14 @@ def roi_align_gradient(
     """(X, R, dY) -> dX: each bin's gradient, added to the pixels it is the mean of."""
     sides = 4 if kind == "RoIAlignGradient" else 5
     require(rules.order == "NCHW", "order is NCHW", rules.order)
-    require(x.dim() == 4 and dy.dim() == 4, "X and dY have 4 dimensions", x, dy)
+    require(x.dim() == 4, "X has 4 dimensions", x)
     n, channels, height, width = x.shape
-    by_kernel = takes_kernels(x, rois, dy) and not rules.aligned
-    by_kernel = by_kernel and dy.shape == (*rois.shape[:1], channels, *rules.bins)
-    if by_kernel and are_of(rois, n, sides):
+    sizes = [*rois.shape[:1], channels, *rules.bins]
+    require(list(dy.shape) == sizes, f"dY has the sizes {sizes} of Y", dy)
+    if takes_kernels(x, rois, dy) and not rules.aligned and are_of(rois, n, sides):
         require_pixels(x, rois)
-        sizes = n, rois.shape[0], rois.shape[1], channels, height, width, *rules.bins
-        given = (*sizes, rules.scale, rules.ratio, rules.aligned, True)
+        counts = n, *rois.shape, channels, height, width, *rules.bins
+        given = (*counts, rules.scale, rules.ratio, rules.aligned, True)
         return _KERNELS[sides](torch.empty_like(x), rois, dy, *given)
     number, regions = regions_of(rois, sides, n)
     require_pixels(x, rois)

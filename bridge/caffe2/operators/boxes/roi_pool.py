@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import OutputCount, operator
-from bridge.caffe2.operators.base.checks import INT32, require
+from bridge.caffe2.operators.base.checks import INT32, require, require_range
 from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.boxes import roi_align_kernels
 from bridge.caffe2.operators.boxes.roi_align import RoIRules, are_of, regions_of
@@ -83,11 +83,14 @@ def roi_pool_gradient(
     Caffe2 has it for CUDA only. Follows caffe2/operators/roi_pool_op.cu, PyTorch 1.8.1.
     """
     require(x.dim() == 4 and dy.shape == places.shape, "dY has the sizes of the indices", dy)
-    n, channels = x.shape[:2]
+    n, channels, pixels = *x.shape[:2], x.shape[2:].numel()
     number, _ = regions_of(rois, 4, n)
+    fits = dy.shape[:2] == (rois.shape[0], channels)
+    require(fits, "dY has a row per region, of the channels of X", dy, rois, x)
+    require_range("the indices of maxima", places, pixels, -1)
     planes = number.long().view(-1, 1) * channels + torch.arange(channels, device=x.device)
     where, slopes = places.flatten(2), dy.flatten(2)
-    at = planes.unsqueeze(2) * x[0, 0].numel() + where.clamp_min(0)
+    at = planes.unsqueeze(2) * pixels + where.clamp_min(0)
     made = x.new_zeros(x.numel())
     made.index_add_(0, at.reshape(-1), torch.where(where >= 0, slopes, 0.0).reshape(-1))
     return made.view(x.shape)

@@ -345,7 +345,9 @@ def _starts(count: int, stride: int, head: int, like: Tensor) -> Tensor:
 @operator("MaxPoolWithIndexGradient", types={"places": INT32})
 def max_pool_with_index_gradient(x: Tensor, dy: Tensor, places: Tensor) -> Tensor:
     """(X, dY, places) -> dX: each gradient, added to the place of its maximum."""
-    require(dy.shape == places.shape and x.dim() == 4, "dY has the sizes of the places", dy, places)
+    require(dy.shape == places.shape, "dY has the sizes of the places", dy, places)
+    fits = x.dim() == dy.dim() == 4 and x.shape[:2] == dy.shape[:2]
+    require(fits, "X and dY have 4 dimensions, and the same images and channels", x, dy)
     made = torch.zeros_like(x).flatten(2)
     made = made.scatter_add(2, places.flatten(2).long(), dy.flatten(2))
     return made.view(x.shape)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions with more samples than any memory holds, and images without pixels."""
+"""Regions too long for any memory, images without pixels, gradients that do not fit."""
 
 from __future__ import annotations
 
@@ -64,3 +64,40 @@ def test_an_image_without_pixels_is_refused_where_there_are_regions(
     workspace.RunOperatorOnce(back)
     assert workspace.FetchBlob("y").shape == (0, 2, 1, 1)
     assert workspace.FetchBlob("dx").shape == sizes
+
+
+GRADIENTS = {
+    "RoIAlignGradient": ["x", "regions", "dy"],
+    "RoIAlignRotatedGradient": ["x", "turned", "dy"],
+    "RoIPoolGradient": ["x", "regions", "places", "dy"],
+    "MaxPoolWithIndexGradient": ["x", "dy", "places"],
+}
+
+
+@pytest.mark.parametrize("op_type", GRADIENTS)
+def test_a_gradient_that_has_not_the_sizes_of_the_output_is_refused(op_type: str) -> None:
+    op = core.CreateOperator(op_type, GRADIENTS[op_type], ["dx"], pooled_h=2, pooled_w=2)
+    feeds = {"x": (2, 3, 8, 8), "regions": (2, 5), "turned": (2, 6)}
+
+    def run_on(shape: tuple[int, ...]) -> None:
+        for name, sizes in {**feeds, "dy": shape}.items():
+            workspace.FeedBlob(name, np.ones(sizes, np.float32))
+        workspace.FeedBlob("places", np.zeros(shape, np.int32))
+        workspace.RunOperatorOnce(op)
+
+    run_on((2, 3, 2, 2))
+    unequal = [(2, 3, 1, 2), (2, 3, 3, 3)] if "Align" in op_type else []
+    for shape in ((4, 3, 2, 2), (1, 3, 2, 2), (2, 1, 2, 2), *unequal):
+        with pytest.raises(EnforceNotMet, match=op_type):
+            run_on(shape)
+
+
+def test_a_maximum_outside_of_its_image_is_refused() -> None:
+    for name, shape in (("x", (1, 2, 4, 4)), ("r", (1, 5)), ("dy", (1, 2, 1, 1))):
+        workspace.FeedBlob(name, np.zeros(shape, np.float32))
+    for place in (16, -2):
+        workspace.FeedBlob("places", np.full((1, 2, 1, 1), place, np.int32))
+        with pytest.raises(EnforceNotMet, match="from -1 to below 16"):
+            workspace.RunOperatorOnce(
+                core.CreateOperator("RoIPoolGradient", ["x", "r", "places", "dy"], ["dx"])
+            )
