@@ -2,7 +2,7 @@
 """How a function of torch tensors uses a compiled kernel: see the modules `<topic>_kernels`.
 
     if takes_kernels(x):
-        return run_kernel(pool_kernels.max_pool, x, out, ...)
+        return run_kernel(image_kernels.max_pool, x, out, ...)
     return functional.max_pool2d(x, ...)
 
 A kernel is called on plain tensors only: torch's tracing, transforms, gradients and other devices

@@ -35,3 +35,16 @@ def packed(
 def unpacked(
     y: Tensor, data: Tensor, lengths: Tensor, segments: int, n: int, longest: int, width: int
 ) -> Tensor: ...
+def sum_segments(
+    data: Tensor,
+    y: Tensor,
+    indices: Tensor | None,
+    lengths: Tensor,
+    weights: Tensor | None,
+    rows: int,
+    width: int,
+    n: int,
+    segments: int,
+    wide: bool,
+    mean: bool,
+) -> bool: ...

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
-from bridge.caffe2.operators.base import length_kernels, segment_kernels
+from bridge.caffe2.operators.base import length_kernels
 from bridge.caffe2.operators.base.checks import has_values
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 
@@ -180,7 +180,7 @@ def _sum_by_kernel(
     n = rows if indices is None else indices.shape[0]
     wide = indices is not None and indices.dtype is torch.int64
     given = (y, indices, lengths, weights, rows, width, n, segments, wide, mean)
-    if not segment_kernels.sum_segments(data, *given):
+    if not length_kernels.sum_segments(data, *given):
         check_lengths(lengths, n)
         if indices is not None:
             check_rows(indices, rows)

@@ -17,6 +17,7 @@ from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import require, single
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.boxes import rotated_boxes as rotated
+from bridge.caffe2.operators.boxes.box_kernels import count_boxes, propose, transform_boxes
 from bridge.caffe2.operators.boxes.box_rules import (
     LARGEST_GROWTH,
     BoxRules,
@@ -24,7 +25,6 @@ from bridge.caffe2.operators.boxes.box_rules import (
     by_score,
     tensor_of,
 )
-from bridge.caffe2.operators.boxes.proposal_kernels import count_boxes, propose, transform_boxes
 
 
 @operator("GenerateProposalsCPP", gradient="undefined", effects=("values",))

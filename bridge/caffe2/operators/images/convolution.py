@@ -28,7 +28,7 @@ from bridge.caffe2.operators.base.windows import (
     wanted_gradients,
     windows_of,
 )
-from bridge.caffe2.operators.images import convolution_kernels
+from bridge.caffe2.operators.images import image_kernels
 
 # Products up to which a kernel computes a convolution: 22 microseconds for as many, by torch 24;
 # for twice as many 60 and 34. The user is a net on small images, as of `binary._MOST_BY_CHANNEL`.
@@ -90,7 +90,7 @@ def conv(
     if order == "NCHW" and _is_small(x, w, bias, window):
         y = x.new_empty(x.shape[0], w.shape[0], *window.sizes) if out is None else out
         sizes = (*x.shape, w.shape[0], group, *w.shape[2:], *window.head, *window.sizes)
-        y = run_kernel(convolution_kernels.convolve, x, y, w, bias, *sizes)
+        y = run_kernel(image_kernels.convolve, x, y, w, bias, *sizes)
         return torch.relu_(y) if activation == "Relu" else y
     if order == "NCHW" and group == 1 and x.shape[0] == 1 and _is_pointwise(window):
         y = _pointwise(x, w, bias, out)

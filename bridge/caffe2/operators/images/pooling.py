@@ -23,7 +23,7 @@ from bridge.caffe2.operators.base.checks import INT32, LARGEST, image_order, req
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.windows import Window, Windows, added_up, by_rank, windows_of
-from bridge.caffe2.operators.images import pool_kernels
+from bridge.caffe2.operators.images import image_kernels
 
 _Dimension = tuple[int, int, int, int, int]
 
@@ -98,7 +98,7 @@ def max_pool(x: Tensor, *, windows: PoolWindows, order: str = "NCHW", out: Out =
         return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
     if order == "NCHW" and _suits_kernels(x, window):
         room = _room(out, x, window)
-        return run_kernel(pool_kernels.max_pool, x, room, *_kernel_sizes(x, window))
+        return run_kernel(image_kernels.max_pool, x, room, *_kernel_sizes(x, window))
     wants_gradient = x.requires_grad and torch.is_grad_enabled()
     if wants_gradient and order == "NCHW" and _suits_kernels(x.detach(), window):
         return run_kernel(_max_with_gradient, x, window)
@@ -136,7 +136,7 @@ def _max_function() -> Any:
         @staticmethod
         def forward(context: Any, x: Tensor, window: Window) -> Tensor:
             x = x.detach()
-            y = pool_kernels.max_pool(x, _room(None, x, window), *_kernel_sizes(x, window))
+            y = image_kernels.max_pool(x, _room(None, x, window), *_kernel_sizes(x, window))
             context.save_for_backward(x, y)
             context.window = window
             return y
@@ -153,7 +153,7 @@ def _max_gradient(x: Tensor, y: Tensor, dy: Tensor, window: Window) -> Tensor:
     """Return dX for X, Y and dY (N, C, ...)."""
     if takes_kernels(x, y, dy) and _suits_kernels(x, window):
         sizes = _kernel_sizes(x, window)
-        return run_kernel(pool_kernels.max_pool_gradient, x, y, dy, torch.empty_like(x), *sizes)
+        return run_kernel(image_kernels.max_pool_gradient, x, y, dy, torch.empty_like(x), *sizes)
     rank = x.dim() - 2
     chosen = windows_of(window.padded(x, _lowest(x)), window) == _spread(y, rank)
     return added_up(torch.where(chosen, _spread(dy, rank), dy.new_zeros(())), x.shape, window)
@@ -198,7 +198,7 @@ def average_pool(
     whole = bool(count_include_pad)
     if order == "NCHW" and _suits_kernels(x, window):
         room = _room(out, x, window)
-        return run_kernel(pool_kernels.average_pool, x, room, *_kernel_sizes(x, window), whole)
+        return run_kernel(image_kernels.average_pool, x, room, *_kernel_sizes(x, window), whole)
     rank = x.dim() - 2
     pool = getattr(torch if rank == 1 else functional, f"avg_pool{rank}d")
     if _is_native(x, window):

@@ -16,7 +16,7 @@ from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
-from bridge.caffe2.operators.images import resize_kernels
+from bridge.caffe2.operators.images import image_kernels
 
 _SCALES_3D = ((1.0, 2.0), (2.0,), (2.0,))  # those of Caffe2
 
@@ -73,7 +73,7 @@ def _nearest(x: Tensor, scales: list[float], order: str, out: Out) -> Tensor:
     if order == "NCHW" and len(sizes) == 2 and takes_kernels(x):
         room = x.new_empty(*x.shape[:2], *sizes) if out is None else out
         given = (x.shape[0] * x.shape[1], *x.shape[2:], *sizes, *scales)
-        return run_kernel(resize_kernels.resize_nearest, x, room, *given)
+        return run_kernel(image_kernels.resize_nearest, x, room, *given)
     for d, (to, scale) in enumerate(zip(sizes, scales, strict=True), 2):
         if scale.is_integer():
             shape = (*x.shape[: d + 1], int(scale), *x.shape[d + 1 :])

@@ -15,7 +15,7 @@ from bridge.caffe2.operators.base.channels import channels_first, channels_last,
 from bridge.caffe2.operators.base.checks import image_order, require, shaped_like
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.defined_mode import DefinedMode, first_buffer
-from bridge.caffe2.operators.layers import channel_kernels
+from bridge.caffe2.operators.layers import layer_kernels
 
 
 def _vector(values: Tensor, x: Tensor, name: str) -> Tensor:
@@ -113,7 +113,7 @@ def _in_test(
     """Return Y; the factors are scale, bias, mean and variance."""
     if order == "NCHW" and takes_kernels(x, *factors):
         y = torch.empty_like(x) if out is None else out
-        return run_kernel(channel_kernels.normalize, x, y, *factors, epsilon, *_planes(x))
+        return run_kernel(layer_kernels.normalize, x, y, *factors, epsilon, *_planes(x))
     scale, bias, mean, var = factors
     # As in Caffe2 the statistics have no gradients; torch refuses those that require them.
     y = torch.batch_norm(x, scale, bias, mean.detach(), var.detach(), False, 0.0, epsilon, False)
@@ -144,10 +144,10 @@ def _in_training(
     count = x.numel() // x.shape[1]
     if order == "NCHW" and takes_kernels(x, scale, bias) and count > 1:
         own, spread = torch.empty_like(scale), torch.empty_like(scale)
-        own = run_kernel(channel_kernels.moments, x, own, spread, *_planes(x))
+        own = run_kernel(layer_kernels.moments, x, own, spread, *_planes(x))
         y = torch.empty_like(x) if out is None or out[0] is None else out[0]
         y = run_kernel(
-            channel_kernels.normalize, x, y, scale, bias, own, spread, epsilon, *_planes(x)
+            layer_kernels.normalize, x, y, scale, bias, own, spread, epsilon, *_planes(x)
         )
         rstd = torch.rsqrt(spread + epsilon)
         mean = mean.mul_(momentum).add_(own, alpha=1 - momentum)

@@ -14,7 +14,7 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
-from bridge.caffe2.operators.layers import distance_kernels
+from bridge.caffe2.operators.layers import layer_kernels
 
 
 def _pairs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -32,7 +32,7 @@ def squared_l2_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     x, y = _pairs(x, y)
     if takes_few(x, y):
         z = x.new_empty(x.shape[0]) if out is None else out
-        return run_kernel(distance_kernels.half_square, z, x, y, *x.shape)
+        return run_kernel(layer_kernels.half_square, z, x, y, *x.shape)
     apart = x - y
     return torch.mul((apart * apart).sum(1), 0.5, out=out)
 
@@ -43,7 +43,7 @@ def l1_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     x, y = _pairs(x, y)
     if takes_few(x, y):
         z = x.new_empty(x.shape[0]) if out is None else out
-        return run_kernel(distance_kernels.apart, z, x, y, *x.shape)
+        return run_kernel(layer_kernels.apart, z, x, y, *x.shape)
     return torch.sum(torch.abs(x - y), 1, out=out)
 
 
@@ -55,7 +55,7 @@ def dot_product(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     x, y = _pairs(x, y)
     if takes_few(x, y):
         z = x.new_empty(x.shape[0]) if out is None else out
-        return run_kernel(distance_kernels.similarity, z, x, y, *x.shape, False)
+        return run_kernel(layer_kernels.similarity, z, x, y, *x.shape, False)
     return torch.sum(x * y, 1, out=out)
 
 
@@ -65,7 +65,7 @@ def cosine_similarity(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     x, y = _pairs(x, y)
     if takes_few(x, y):
         z = x.new_empty(x.shape[0]) if out is None else out
-        return run_kernel(distance_kernels.similarity, z, x, y, *x.shape, True)
+        return run_kernel(layer_kernels.similarity, z, x, y, *x.shape, True)
     return torch.mul((x * y).sum(1) * _inverse_norm(x), _inverse_norm(y), out=out)
 
 
@@ -91,7 +91,7 @@ def squared_l2_distance_gradient(
     a, b, dz = _gradient_pairs(x, y, dz)
     if takes_few(a, b, dz):
         dx, dy = (torch.empty_like(x), torch.empty_like(y)) if out is None else out
-        return run_kernel(distance_kernels.half_square_gradient, dx, dy, a, b, dz, *a.shape), dy
+        return run_kernel(layer_kernels.half_square_gradient, dx, dy, a, b, dz, *a.shape), dy
     dx = ((a - b) * dz).view(x.shape)
     return dx, -dx
 

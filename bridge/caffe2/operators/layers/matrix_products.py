@@ -21,7 +21,7 @@ from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import FLOAT, axis_from_front, broadcast_sizes, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-from bridge.caffe2.operators.layers import matrix_kernels
+from bridge.caffe2.operators.layers import layer_kernels
 
 # Multiplications up to which a kernel makes a product: 1.4 microseconds for as many, by torch 3.6;
 # for eight times as many 5.2 and 4.9. The user is a net of small layers.
@@ -74,7 +74,7 @@ def fc(
     rows, depth, columns = (*matrix.shape, b.shape[0])
     if not transposed and takes_kernels(x, w, b) and rows * depth * columns <= _SMALL:
         y = x.new_empty((*outer, columns)) if out is None else out
-        return run_kernel(matrix_kernels.fully_connected, x, w, b, y, rows, depth, columns)
+        return run_kernel(layer_kernels.fully_connected, x, w, b, y, rows, depth, columns)
     if out is not None:
         torch.addmm(b, matrix, weights, out=as_matrix(out, len(outer)))
         return out

@@ -21,7 +21,7 @@ from bridge.caffe2.operators.base.checks import (
 )
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.defined_mode import first_buffer
-from bridge.caffe2.operators.layers import channel_kernels
+from bridge.caffe2.operators.layers import layer_kernels
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 
@@ -340,7 +340,7 @@ def lrn(
         y = torch.empty_like(x) if room is None else room
         base = torch.empty_like(x) if out is None or outputs == 1 else out[1]
         numbers = (*x.shape[:2], x.shape[2] * x.shape[3], size, alpha / size, bias)
-        y = run_kernel(channel_kernels.local_response, x, y, base, *numbers)
+        y = run_kernel(layer_kernels.local_response, x, y, base, *numbers)
         return (y, base) if outputs == 2 else (y,)
     base = _base(x, size, alpha, bias)
     if room is None:

@@ -15,7 +15,7 @@ from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.gradients.patterns import by_argument
 from bridge.caffe2.operators.base.checks import INT32, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
-from bridge.caffe2.operators.layers import recurrent_kernels
+from bridge.caffe2.operators.layers import layer_kernels
 
 
 def _split(
@@ -122,7 +122,7 @@ def lstm_unit(
     if _takes_kernel(out, (hidden, cell, gates), length, t):
         states = (hidden, cell, gates, length, t, *cell.shape[1:])
         new = out or [torch.empty_like(cell) for _ in range(2)]
-        run_kernel(recurrent_kernels.lstm_step, *new, *states, drop_states, forget_bias)
+        run_kernel(layer_kernels.lstm_step, *new, *states, drop_states, forget_bias)
         return tuple(new)
     continues = _continues(length, t, cell.shape[1])
     i, f, o, g = _parts(gates, cell, 4)
@@ -156,7 +156,7 @@ def lstm_unit_gradient(
     if _takes_kernel(out, (cell, gates, *last[1:4]), length, t):
         states = (cell, gates, length, t, *last[1:4], *cell.shape[1:])
         slopes = out or [torch.empty_like(one) for one in (hidden, cell, gates)]
-        run_kernel(recurrent_kernels.lstm_step_gradient, *slopes, *states, drop_states, forget_bias)
+        run_kernel(layer_kernels.lstm_step_gradient, *slopes, *states, drop_states, forget_bias)
         return tuple(slopes)
     continues = _continues(length, t, cell.shape[1])
     i, f, o, g = _parts(gates, cell, 4)

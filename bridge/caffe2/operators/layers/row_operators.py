@@ -22,7 +22,7 @@ from bridge.caffe2.operators.base.checks import (
 )
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import along_rows
-from bridge.caffe2.operators.layers import softmax_kernels
+from bridge.caffe2.operators.layers import layer_kernels
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 _ANY_PLACE = ",".join(f"{i}>{o}" for i in range(6) for o in range(4))
@@ -210,7 +210,7 @@ def softmax(x: Tensor, *, axis: int = 1, out: Out = None) -> Tensor:
     rows = as_matrix(x, axis)
     if takes_kernels(x) and 0 < rows.shape[1] < SHORT:
         y = torch.empty_like(x) if out is None else out
-        return run_kernel(softmax_kernels.softmax, x, y, *rows.shape)
+        return run_kernel(layer_kernels.softmax, x, y, *rows.shape)
     if out is None:
         return torch.softmax(rows, 1).view(x.shape)
     torch._softmax(rows, 1, False, out=as_matrix(out, axis))

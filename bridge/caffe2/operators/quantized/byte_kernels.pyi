@@ -5,3 +5,30 @@ from torch import Tensor
 
 def to_bytes(x: Tensor, y: Tensor, rows: int, width: int) -> Tensor: ...
 def to_floats(x: Tensor, y: Tensor, rows: int, width: int) -> Tensor: ...
+def rescale(
+    y: Tensor, sums: Tensor, n: int, multiplier: int, shift: int, zero_point: int, lowest: int
+) -> None: ...
+def floats_of_bytes(y: Tensor, x: Tensor, n: int, zero_point: int) -> None: ...
+def rescale_with_bias(
+    y: Tensor,
+    sums: Tensor,
+    bias: Tensor,
+    rows: int,
+    n: int,
+    multiplier: int,
+    shift: int,
+    zero_point: int,
+    lowest: int,
+) -> bool: ...
+def add_scaled(
+    y: Tensor,
+    a: Tensor,
+    b: Tensor,
+    n: int,
+    by_a: int,
+    by_b: int,
+    start: int,
+    shift: int,
+    zero_point: int,
+    lowest: int,
+) -> None: ...

@@ -15,7 +15,7 @@ from torch import Tensor
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require, single
-from bridge.caffe2.operators.quantized import int8_kernels
+from bridge.caffe2.operators.quantized import byte_kernels
 from bridge.caffe2.operators.quantized.int8_operator import (
     Int8Operator,
     Quantized,
@@ -173,5 +173,5 @@ class Int8Add(Int8Operator):
         pair = a.bytes.contiguous(), b.bytes.contiguous()
         made = torch.empty_like(pair[0])
         numbers = (made.numel(), by_a, by_b, sums, shift, self.zero_point, self.lowest)
-        int8_kernels.add_scaled(made, *pair, *numbers)
+        byte_kernels.add_scaled(made, *pair, *numbers)
         return made

@@ -21,7 +21,7 @@ from bridge.caffe2.blobs.torch_io import adopt, operand
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.operators.base.checks import require, single
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-from bridge.caffe2.operators.quantized import int8_kernels
+from bridge.caffe2.operators.quantized import byte_kernels
 from bridge.caffe2.tensor.tensor import Tensor as BlobTensor
 
 
@@ -132,7 +132,7 @@ def floats_of(x: Tensor, zero_point: int) -> Tensor:
     """Return bytes less the zero point, as float32."""
     x = x.contiguous()
     made = torch.empty_like(x, dtype=torch.float32)
-    int8_kernels.floats_of_bytes(made, x, x.numel(), zero_point)
+    byte_kernels.floats_of_bytes(made, x, x.numel(), zero_point)
     return made
 
 
@@ -152,8 +152,8 @@ def rescaled(sums: Tensor, bias: Tensor, scale: float, zero_point: int, lowest: 
     made = torch.empty_like(sums, dtype=torch.uint8)
     n = bias.numel()
     how = (multiplier, shift, zero_point, lowest)
-    if sums.dtype != torch.float32 or not int8_kernels.rescale_with_bias(
+    if sums.dtype != torch.float32 or not byte_kernels.rescale_with_bias(
         made, sums, bias, sums.numel() // max(n, 1), n, *how
     ):
-        int8_kernels.rescale(made, sums.long() + bias, sums.numel(), *how)
+        byte_kernels.rescale(made, sums.long() + bias, sums.numel(), *how)
     return made

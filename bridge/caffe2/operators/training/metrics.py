@@ -13,7 +13,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-from bridge.caffe2.operators.layers import distance_kernels
+from bridge.caffe2.operators.layers import layer_kernels
 from bridge.caffe2.operators.training import loss_kernels
 
 
@@ -25,7 +25,7 @@ def averaged_loss(x: Tensor, *, out: Out = None) -> Tensor:
     """
     n = x.numel()
     if takes_few(x) and n:
-        return run_kernel(distance_kernels.mean, x.new_empty(()) if out is None else out, x, n)
+        return run_kernel(layer_kernels.mean, x.new_empty(()) if out is None else out, x, n)
     return x.mean() if n else x.new_zeros(())
 
 
@@ -35,9 +35,7 @@ def averaged_loss_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     require(dy.numel() == 1, "the gradient has one element", dy)
     n = x.numel()
     if takes_few(x, dy) and n:
-        return run_kernel(
-            distance_kernels.spread, x.new_empty(x.shape) if out is None else out, dy, n
-        )
+        return run_kernel(layer_kernels.spread, x.new_empty(x.shape) if out is None else out, dy, n)
     return torch.div(dy.view(()).expand(x.shape), max(n, 1), out=out)
 
 

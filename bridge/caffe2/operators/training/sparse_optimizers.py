@@ -19,7 +19,7 @@ from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import Function, Out, OutputCount, operator
 from bridge.caffe2.operators.base.checks import INT64, INTS, require, single
 from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
-from bridge.caffe2.operators.training import sparse_kernels, step_kernels
+from bridge.caffe2.operators.training import step_kernels
 from bridge.caffe2.operators.training.ftrl import FtrlSettings, ftrl_step
 from bridge.caffe2.operators.training.optimizers import (
     adadelta_step,
@@ -132,7 +132,7 @@ def sparse_adagrad(
     require(fits, f"there is one moment per {'row' if by_row else 'parameter'}", moment, param)
     if sizes is not None:
         given = (indices, grad, lr, *sizes, rule.epsilon, rule.weight_decay, by_row)
-        return stepped(sparse_kernels.adagrad, out, (param, moment), *given)
+        return stepped(step_kernels.sparse_adagrad, out, (param, moment), *given)
     rounds = rounds_of_rows(param, indices, grad)
     new_param, new_moment = writable(out, 0, param), writable(out, 1, moment)
     params, moments = _matrix(new_param, n), _matrix(new_moment, n)
@@ -205,7 +205,12 @@ def sparse_adam(
         given = (indices, grad, lr, iteration, *sizes)
         numbers = (rule.beta1, rule.beta2, rule.epsilon, rule.scale, by_row)
         return stepped(
-            sparse_kernels.adam, out, states, *(() if outputs == 4 else (None,)), *given, *numbers
+            step_kernels.sparse_adam,
+            out,
+            states,
+            *(() if outputs == 4 else (None,)),
+            *given,
+            *numbers,
         )
     factor, divides = rule.scale(int(iteration.view(-1)[0]) + 1)
     rounds = rounds_of_rows(param, indices, grad)

@@ -117,3 +117,36 @@ def count_rows(
 ) -> Tensor: ...
 def rate(y: Tensor, iteration: Tensor, n: int, policy: Callable[[int], float]) -> Tensor: ...
 def count(y: Tensor, largest: int) -> bool: ...
+def sparse_adagrad(
+    param: Tensor,
+    moment: Tensor,
+    indices: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    n: int,
+    rows: int,
+    width: int,
+    wide: bool,
+    epsilon: float,
+    weight_decay: float,
+    by_row: bool,
+) -> Tensor: ...
+def sparse_adam(
+    param: Tensor,
+    moment_1: Tensor,
+    moment_2: Tensor,
+    steps: Tensor | None,
+    indices: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    iteration: Tensor,
+    n: int,
+    rows: int,
+    width: int,
+    wide: bool,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    scale: Callable[[int], tuple[float, bool]],
+    by_row: bool,
+) -> Tensor: ...

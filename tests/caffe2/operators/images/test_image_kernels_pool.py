@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from bridge.caffe2.operators.images.pool_kernels import average_pool, max_pool, max_pool_gradient
+from bridge.caffe2.operators.images.image_kernels import average_pool, max_pool, max_pool_gradient
 
 # Per dimension: size, kernel, stride, padding before and after.
 WINDOWS = [

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bridge.caffe2.operators.quantized import int8_kernels
+from bridge.caffe2.operators.quantized import byte_kernels
 from bridge.caffe2.operators.quantized.int8_operator import floats_of, rescaled
 
 
@@ -48,7 +48,7 @@ def test_scaled_bytes_are_added_as_int64(shift: int) -> None:
     rounded = torch.sign(found) * ((found.abs() + (1 << shift >> 1)) >> shift)
     expected = (rounded + 3).clamp(1, 255).to(torch.uint8)
     y = torch.empty(256, dtype=torch.uint8)
-    int8_kernels.add_scaled(y, a, b, 256, *by, start, shift, 3, 1)
+    byte_kernels.add_scaled(y, a, b, 256, *by, start, shift, 3, 1)
     torch.testing.assert_close(y, expected, rtol=0, atol=0)
 
 

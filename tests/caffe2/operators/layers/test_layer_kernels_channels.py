@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from bridge.caffe2.operators.layers.channel_kernels import local_response, moments, normalize
+from bridge.caffe2.operators.layers.layer_kernels import local_response, moments, normalize
 
 SHAPES = [(1, 1, 1), (2, 3, 7), (3, 8, 130), (1, 5, 1100), (2, 40, 64)]
 

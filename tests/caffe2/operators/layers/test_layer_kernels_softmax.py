@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bridge.caffe2.operators.layers.softmax_kernels import softmax
+from bridge.caffe2.operators.layers.layer_kernels import softmax
 
 
 @pytest.mark.parametrize("in_place", [False, True])

@@ -8,8 +8,12 @@ import pytest
 import torch
 
 import bridge
-from bridge.caffe2.operators.boxes.box_kernels import best_of_classes
-from bridge.caffe2.operators.boxes.proposal_kernels import count_boxes, propose, transform_boxes
+from bridge.caffe2.operators.boxes.box_kernels import (
+    best_of_classes,
+    count_boxes,
+    propose,
+    transform_boxes,
+)
 
 GROWTH = float(np.log(np.float32(1000 / 16)))
 IMAGE = np.array([48, 70, 1.5], np.float32)

@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Pooling of row-major float32 planes on the CPU: the maximum or the mean of each window, and the
-gradient of the maximum.
+"""Row-major float32 images on the CPU: pooled, resized, and small ones convolved.
 
-torch's own kernels take three to five times as long on this layout. A window is pooled along its
-columns first, a whole row of the image at a time, and then along the row. Windows may extend over
-the edges by any amount, unequal on both sides; elements outside do not count.
+Pooling is the maximum or the mean of each window, and the gradient of the maximum; torch's own
+kernels take three to five times as long on this layout. A window is pooled along its columns first,
+a whole row of the image at a time, and then along the row. Windows may extend over the edges by any
+amount, unequal on both sides; elements outside do not count.
+
+A convolution of 8 channels of 8 × 8 by 3 × 3 takes 4 instead of 25 microseconds, in two groups
+instead of 60. Resizing a small image by nearest neighbour takes torch four to six times as long.
 
 Operands are row-major torch tensors; only their numbers of elements are checked.
 """
 
 from libc.math cimport INFINITY
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
 
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+
+# pyi: from torch import Tensor
+# pyi: _Dimension = tuple[int, int, int, int, int]
 
 
 cdef struct Window:
@@ -315,5 +323,157 @@ def average_pool(
         free(row)
     return y
 
-# pyi: from torch import Tensor
-# pyi: _Dimension = tuple[int, int, int, int, int]
+
+cdef void add_products(
+    const float *x, const int64_t *offsets, const float *w, int64_t taps, int64_t n, float *sums
+) noexcept nogil:
+    """Add to `sums` the products of each tap's weight and `n` elements from its offset on."""
+    cdef int64_t t = 0, i
+    cdef const float *a
+    cdef const float *b
+    cdef const float *c
+    cdef const float *d
+    while t + 4 <= taps:
+        a, b = x + offsets[t], x + offsets[t + 1]
+        c, d = x + offsets[t + 2], x + offsets[t + 3]
+        for i in range(n):
+            sums[i] += (w[t] * a[i] + w[t + 1] * b[i]) + (w[t + 2] * c[i] + w[t + 3] * d[i])
+        t += 4
+    while t < taps:
+        a = x + offsets[t]
+        for i in range(n):
+            sums[i] += w[t] * a[i]
+        t += 1
+
+
+def convolve(
+    x: Tensor, y: Tensor, w: Tensor, bias: Tensor | None, int64_t images, int64_t channels,
+    int64_t height, int64_t width, int64_t outputs, int64_t group, int64_t kernel_h,
+    int64_t kernel_w, int64_t top, int64_t left, int64_t out_h, int64_t out_w
+) -> Tensor:
+    """Set `y` to the convolution of `x` by `w`, of stride 1, plus `bias`, and return it.
+
+    x: (images, channels, height, width); y: (images, outputs, out_h, out_w);
+    w: (outputs, channels / group, kernel_h, kernel_w); bias: (outputs) or None. All are row-major
+    float32 torch tensors on the CPU. top, left: zeros before the image; as many as are needed
+    follow it.
+    """
+    # The padded image, whose rows follow each other: a tap of the kernel is then an offset, also
+    # from one row to the next. The elements between the rows of the result are computed in vain.
+    cdef int64_t padded_w = out_w + kernel_w - 1, padded_h = out_h + kernel_h - 1
+    cdef int64_t plane = padded_h * padded_w, inner = channels // group
+    cdef int64_t taps = inner * kernel_h * kernel_w, n = (out_h - 1) * padded_w + out_w
+    cdef int64_t _image, c, o, row, i, t
+    cdef const float *source = floats_of(x, images * channels * height * width)
+    cdef float *target = floats_of(y, images * outputs * out_h * out_w)
+    cdef const float *weights = floats_of(w, outputs * taps)
+    cdef const float *plus = NULL
+    cdef float *padded
+    cdef float *sums
+    cdef int64_t *offsets
+    cdef int64_t rows = min(height, padded_h - top), columns = min(width, padded_w - left)
+    if bias is not None:
+        plus = floats_of(bias, outputs)
+    padded = <float *>calloc(channels * plane + n, sizeof(float))
+    offsets = <int64_t *>calloc(taps, sizeof(int64_t))
+    if padded == NULL or offsets == NULL:
+        free(padded)
+        free(offsets)
+        raise MemoryError()
+    sums = padded + channels * plane
+    for t in range(taps):
+        c, i = t // (kernel_h * kernel_w), t % (kernel_h * kernel_w)
+        offsets[t] = c * plane + i // kernel_w * padded_w + i % kernel_w
+    for _image in range(images):
+        for c in range(channels):
+            for row in range(rows):
+                memcpy(padded + c * plane + (row + top) * padded_w + left,
+                       source + (c * height + row) * width, columns * sizeof(float))
+        source += channels * height * width
+        for o in range(outputs):
+            for i in range(n):
+                sums[i] = 0 if plus == NULL else plus[o]
+            add_products(padded + o // (outputs // group) * inner * plane, offsets,
+                         weights + o * taps, taps, n, sums)
+            for row in range(out_h):
+                memcpy(target, sums + row * padded_w, out_w * sizeof(float))
+                target += out_w
+    free(padded)
+    free(offsets)
+    return y
+
+
+cdef void sources(Py_ssize_t *found, Py_ssize_t size, Py_ssize_t to, float scale) noexcept nogil:
+    """Set `found` to the index over `scale` of each of `to` elements, rounded down, in `size`."""
+    cdef Py_ssize_t i, at
+    for i in range(to):
+        at = <Py_ssize_t>(<float>i / scale)
+        found[i] = at if at < size else size - 1
+
+
+cdef void resize_plane(
+    const float *x, float *y, Py_ssize_t width, Py_ssize_t to_height, Py_ssize_t to_width,
+    const Py_ssize_t *rows, const Py_ssize_t *columns
+) noexcept nogil:
+    cdef Py_ssize_t i, j
+    cdef const float *source
+    for i in range(to_height):
+        if i and rows[i] == rows[i - 1]:
+            memcpy(y, y - to_width, to_width * sizeof(float))
+        else:
+            source = x + rows[i] * width
+            for j in range(to_width):
+                y[j] = source[columns[j]]
+        y += to_width
+
+
+cdef void resize_twice(
+    const float *x, float *y, Py_ssize_t height, Py_ssize_t width
+) noexcept nogil:
+    """Resize a plane to twice its sizes, as most nets want."""
+    cdef Py_ssize_t _row, j
+    for _row in range(height):
+        for j in range(width):
+            y[2 * j] = y[2 * j + 1] = x[j]
+        memcpy(y + 2 * width, y, 2 * width * sizeof(float))
+        y += 4 * width
+        x += width
+
+
+cdef void resize_planes(
+    const float *x, float *y, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t width,
+    Py_ssize_t to_height, Py_ssize_t to_width, const Py_ssize_t *rows, bint twice
+) noexcept nogil:
+    cdef Py_ssize_t _plane
+    for _plane in range(planes):
+        if twice:
+            resize_twice(x, y, height, width)
+        else:
+            resize_plane(x, y, width, to_height, to_width, rows, rows + to_height)
+        x += height * width
+        y += to_height * to_width
+
+
+def resize_nearest(
+    x: Tensor, y: Tensor, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t width,
+    Py_ssize_t to_height, Py_ssize_t to_width, float height_scale, float width_scale
+) -> Tensor:
+    """Set each element of `y` to that of `x` at its index over the scale, rounded down; return it.
+
+    x, y: (planes, height, width) and (planes, to_height, to_width). Neither height nor width is 0.
+    """
+    cdef const float *source = floats_of(x, planes * height * width)
+    cdef float *target = floats_of(y, planes * to_height * to_width)
+    cdef Py_ssize_t *rows = <Py_ssize_t *>malloc((to_height + to_width + 1) * sizeof(Py_ssize_t))
+    if rows == NULL:
+        raise MemoryError
+    cdef bint twice = (
+        height_scale == 2 and width_scale == 2
+        and to_height == 2 * height and to_width == 2 * width
+    )
+    with nogil:
+        sources(rows, height, to_height, height_scale)
+        sources(rows + to_height, width, to_width, width_scale)
+        resize_planes(source, target, planes, height, width, to_height, to_width, rows, twice)
+        free(rows)
+    return y

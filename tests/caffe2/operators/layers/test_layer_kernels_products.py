@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from bridge.caffe2.operators.layers.matrix_kernels import fully_connected
+from bridge.caffe2.operators.layers.layer_kernels import fully_connected
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import core, workspace
-from bridge.caffe2.operators.images.convolution_kernels import convolve
+from bridge.caffe2.operators.images.image_kernels import convolve
 
 
 @pytest.mark.parametrize("group", [1, 2])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from bridge.caffe2.operators.images.resize_kernels import resize_nearest
+from bridge.caffe2.operators.images.image_kernels import resize_nearest
 
 
 @pytest.mark.parametrize(
