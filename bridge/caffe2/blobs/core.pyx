@@ -111,7 +111,7 @@ cdef object export_blob(BlobCore blob, object name, str caller):
         try:
             return export_torch(tensor.impl)
         except Exception:
-            return blob._to_torch(name, caller)     # fails likewise; its error describes the value
+            pass        # `_to_torch` fails likewise; its error describes the value
     return blob._to_torch(name, caller)
 
 

@@ -28,12 +28,12 @@ class BlobEntries(Entries):
 
 
 def _entry(name: str, blob: Blob) -> Entry:
-    held: Any = blob._tensor if blob._tensor is not None else blob._object
-    quantized = held if isinstance(held, Int8TensorCPU) else None
+    contents: Any = blob._tensor if blob._tensor is not None else blob._object
+    quantized = contents if isinstance(contents, Int8TensorCPU) else None
     tensor: Any = quantized.t if quantized is not None else blob._tensor
     if tensor is None or not tensor.dtype() or not tensor.dtype().is_pod:
         message = serialize(blob, name, "convert", name)
-        kind = "strings" if tensor is not None else type(held).__name__
+        kind = "strings" if tensor is not None else type(contents).__name__
         return Entry.of_message(name, kind, len(message), lambda: message)
 
     def chunks() -> Iterator[Buffer]:

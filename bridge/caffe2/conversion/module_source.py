@@ -107,9 +107,9 @@ class ModuleSource:
                 continue
             name = _name_of(node)
             first = node.args[0] if node.args else None
-            held = self._names.get(first, "").removeprefix("self.")
+            key = self._names.get(first, "").removeprefix("self.")
             unchanged = name in _NO_CHANGE and isinstance(first, torch.fx.Node)
-            if (name == "detach" and held in self._buffers) or (unchanged and _same(node, first)):
+            if (name == "detach" and key in self._buffers) or (unchanged and _same(node, first)):
                 self._aliases[node] = first
 
     def _resolved(self, node: Any) -> Any:

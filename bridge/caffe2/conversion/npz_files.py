@@ -2,7 +2,7 @@
 """NumPy's .npz files, read and written as streams.
 
 Each tensor is a member ``name.npy``. If the blobs are more than tensors, or their order is not that
-of the members, the member ``caffe2.json`` has the missing parts (`metadata`).
+of the members, the member ``caffe2.json`` has the missing parts (see `entries`).
 """
 
 from __future__ import annotations

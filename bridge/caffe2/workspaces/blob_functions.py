@@ -48,17 +48,18 @@ from collections.abc import Iterable, Iterator, MutableMapping
 from bridge.annotation import Any
 from bridge.caffe2.base.names import listed, name_of
 from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.int8 import Int8Tensor
-from bridge.caffe2.execution.blob_table import find_or_create, visible_names
+from bridge.caffe2.execution.blob_table import (
+    find_blob,
+    find_or_create,
+    put_new,
+    visible_names,
+)
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob
 from bridge.caffe2.workspaces.feed_fetch import HasBlob as HasBlob
-from bridge.caffe2.workspaces.named_blobs import (
-    deserialize_named,
-    fetch_int8_named,
-    find_named,
-    serialize_named,
-)
+from bridge.caffe2.workspaces.named_blobs import fetch_int8_named, find_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,7 +145,11 @@ def SerializeBlob(name: Any) -> bytes:
     Raises EnforceNotMet: there is no such blob (also a KeyError), Caffe2 has no message for its
     value, or it takes more than 2 GiB, which protobuf does not read.
     """
-    return serialize_named(current.workspace, name, "SerializeBlob")
+    from bridge.caffe2.blobs.serialize import serialize  # most programs write no messages
+
+    caller = "SerializeBlob"
+    text = name_of(name, caller)
+    return serialize(find_named(current.workspace, text, caller), text, caller, text)
 
 
 def DeserializeBlob(name: Any, serialized: Any) -> None:
@@ -158,7 +163,15 @@ def DeserializeBlob(name: Any, serialized: Any) -> None:
     that is not available here; or `name` is not a name. The blob is then unchanged, and no blob is
     created.
     """
-    deserialize_named(current.workspace, name, serialized, "DeserializeBlob")
+    from bridge.caffe2.blobs.serialize import deserialize
+
+    caller = "DeserializeBlob"
+    workspace, text = current.workspace, name_of(name, caller)
+    known = find_blob(workspace, text)
+    blob = Blob() if known is None else known
+    deserialize(blob, serialized, f"Blob {text!r}", caller)
+    if known is None:
+        put_new(workspace._blobs, text, blob)
 
 
 class BlobDict(MutableMapping[str, "Any"]):

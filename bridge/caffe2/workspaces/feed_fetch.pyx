@@ -114,8 +114,8 @@ def FetchBlob(name: Any) -> Any:
     if not unlikely(is_observed()) and impl is not None and is_pod_now(impl):
         try:
             return copy_to_array(impl, "FetchBlob")
-        except Exception:       # _fetched has another way, or the error to raise
-            return _fetched(blob, name)
+        except Exception:
+            pass                # _fetched has another way, or the error to raise
     return _fetched(blob, name)
 
 

@@ -29,22 +29,18 @@ from bridge.caffe2.workspaces.switching import ResetWorkspace, WorkspaceGuard
 _WORKSPACE = "_CAFFE2_IMMEDIATE"
 
 
-class _Mode:
-    # The root folder of the workspace while the mode is on; None while it is off.
-    folder: str | None = None
-
-
-_mode = _Mode()
+# The root folder of the workspace while the mode is on; None while it is off.
+_folder: str | None = None
 
 
 def IsImmediate() -> bool:
     """Return whether immediate mode is on."""
-    return _mode.folder is not None
+    return _folder is not None
 
 
 def root_folder() -> str:
     """Return the root folder of the mode's workspace; an empty str while the mode is off."""
-    return _mode.folder or ""
+    return _folder or ""
 
 
 def StartImmediate(i_know: bool = False) -> None:
@@ -52,6 +48,7 @@ def StartImmediate(i_know: bool = False) -> None:
 
     A mode that is on is restarted, with no blobs. Prints a warning unless `i_know`.
     """
+    global _folder
     StopImmediate()
     if not i_know:
         print(
@@ -65,26 +62,27 @@ def StartImmediate(i_know: bool = False) -> None:
     try:
         with WorkspaceGuard(_WORKSPACE):
             ResetWorkspace(folder)
-        _mode.folder = folder
+        _folder = folder
         observers.append(RunOperatorImmediate)
     except BaseException:
-        _mode.folder = None
+        _folder = None
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
 def StopImmediate() -> None:
     """End the mode, if it is on, and remove its blobs."""
+    global _folder
     import shutil
 
-    folder = _mode.folder
+    folder = _folder
     if folder is None:
         return
     place = observers.index(RunOperatorImmediate)
     with WorkspaceGuard(_WORKSPACE):
         ResetWorkspace()
     # parts that need no memory
-    _mode.folder = None
+    _folder = None
     del observers[place]
     try:
         shutil.rmtree(folder, ignore_errors=True)  # a script may have removed it

@@ -54,12 +54,10 @@ def feed_named(
         )
     if device_option is None and open_device_scopes and is_array(value):
         device_option = CurrentDeviceScope()
-    blob = find_blob(workspace, text)
-    known = blob is not None
-    if blob is None:
-        blob = Blob()
+    known = find_blob(workspace, text)
+    blob = Blob() if known is None else known
     feed(blob, value, device_option, text, caller)
-    if not known:
+    if known is None:
         put_new(workspace._blobs, text, blob)
     return True
 
@@ -85,29 +83,3 @@ def fetch_int8_named(workspace: BlobTable, name: Any, caller: str) -> Int8Tensor
         )
     fetched: Int8Tensor = blob._fetch(name, caller)
     return fetched
-
-
-def serialize_named(workspace: BlobTable, name: Any, caller: str) -> bytes:
-    """Return the value of the blob `name` as Caffe2's BlobProto.
-
-    Raises EnforceNotMet: there is no such blob (also a KeyError), or no message for its value.
-    """
-    from bridge.caffe2.blobs.serialize import serialize  # most programs write no messages
-
-    text = name_of(name, caller)
-    return serialize(find_named(workspace, text, caller), text, caller, text)
-
-
-def deserialize_named(workspace: BlobTable, name: Any, data: Any, caller: str) -> None:
-    """Set the blob `name` to the value of a BlobProto; a new blob gets its name after that.
-
-    Raises EnforceNotMet: the bytes are not such a message; the blob is then unchanged.
-    """
-    from bridge.caffe2.blobs.serialize import deserialize
-
-    text = name_of(name, caller)
-    known = find_blob(workspace, text)
-    blob = Blob() if known is None else known
-    deserialize(blob, data, f"Blob {text!r}", caller)
-    if known is None:
-        put_new(workspace._blobs, text, blob)

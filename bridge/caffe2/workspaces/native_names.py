@@ -47,27 +47,27 @@ def fetched(fetch: Callable[[Any], Any], name: Any, table: BlobTable | None = No
         raise
     except EnforceNotMet:
         place = current.workspace if table is None else table
-        held = find_named(place, name, "FetchBlob")._contents()
-        if isinstance(held, (Tensor, Int8TensorCPU)):
+        contents = find_named(place, name, "FetchBlob")._contents()
+        if isinstance(contents, (Tensor, Int8TensorCPU)):
             raise
-        return f"{_text(name)}, a C++ native class of type {_native(held)}.".encode()
+        return f"{_text(name)}, a C++ native class of type {_native(contents)}.".encode()
 
 
 def _text(name: Any) -> str:
     return name.decode() if isinstance(name, bytes) else str(name)
 
 
-def _native(held: Any) -> str:
+def _native(contents: Any) -> str:
     """Return the name in C++ of the class of an object."""
-    if held is None:
+    if contents is None:
         return "nullptr (uninitialized)"
-    if isinstance(held, Map):
-        key, value = _INTEGERS[held.keys.name], _INTEGERS[held.values.name]
+    if isinstance(contents, Map):
+        key, value = _INTEGERS[contents.keys.name], _INTEGERS[contents.values.name]
         return (
             f"std::unordered_map<{key}, {value}, std::hash<{key}>, std::equal_to<{key}>, "
             f"std::allocator<std::pair<const {key}, {value}> > >"
         )
-    for one in type(held).__mro__[:-1]:
+    for one in type(contents).__mro__[:-1]:
         if one.__name__ in _NAMES:
             return _NAMES[one.__name__]
-    return type(held).__name__
+    return type(contents).__name__

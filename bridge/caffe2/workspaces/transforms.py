@@ -14,7 +14,6 @@
 >>> workspace.ResetWorkspace()
 True
 
-The transforms themselves are loaded at their first use: importing a workspace loads no nets.
 Follows caffe2/core/transform.cc and caffe2/opt/fusion.cc, PyTorch 1.8.1.
 """
 
@@ -26,6 +25,13 @@ from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.device_option import on_mkldnn
 from bridge.caffe2.base.messages import as_message, copied
+from bridge.caffe2.core.net_transforms import (
+    GRAPH_TRANSFORMS,
+    REGISTERED_TRANSFORMS,
+    fuse_convolutions,
+    new_blob_name,
+    only_reader,
+)
 from bridge.caffe2.definitions.argument_values import ArgsToDict
 from bridge.caffe2.workspaces.benchmark import BenchmarkNetOnce
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchTorch
@@ -37,8 +43,6 @@ def ApplyTransform(transform_key: Any, net: Any) -> Any:
 
     Raises EnforceNotMet: there is no such transform.
     """
-    from bridge.caffe2.core.net_transforms import REGISTERED_TRANSFORMS
-
     caller = "ApplyTransform"
     name = transform_key.decode() if isinstance(transform_key, bytes) else str(transform_key)
     transform = REGISTERED_TRANSFORMS.get(name)
@@ -85,8 +89,6 @@ def _transformed(transform: Callable[[Any], None], net: Any, caller: str) -> Any
 
 def transform_exists(name: str, of_workspace: bool = False) -> bool:
     """Return whether `transform_bytes` knows a transform, of nets or of nets and their blobs."""
-    from bridge.caffe2.core.net_transforms import GRAPH_TRANSFORMS
-
     return name in (_OF_WORKSPACE if of_workspace else GRAPH_TRANSFORMS)
 
 
@@ -95,8 +97,6 @@ def transform_bytes(name: str, net: bytes) -> bytes:
 
     Raises EnforceNotMet: there is no such transform.
     """
-    from bridge.caffe2.core.net_transforms import GRAPH_TRANSFORMS
-
     transform = GRAPH_TRANSFORMS.get(name) or _OF_WORKSPACE.get(name)
     if transform is None:
         known = sorted({*GRAPH_TRANSFORMS, *_OF_WORKSPACE})
@@ -107,52 +107,41 @@ def transform_bytes(name: str, net: bytes) -> bytes:
 
 
 def _fuse_conv_bn(net: Any) -> None:
-    """Make each SpatialBN in test mode that alone reads a convolution part of its filter and bias.
-
-    The new filter and bias are new blobs of the current workspace, as others may use the old ones.
-    """
-    from bridge.caffe2.core.net_transforms import only_reader
-
-    for position, conv in enumerate(net.op):
-        if conv.type != "Conv":
-            continue
-        reader = only_reader(net, position)
-        if reader is None or net.op[reader].type != "SpatialBN":
-            continue
-        norm = net.op[reader]
-        if ArgsToDict(norm.arg).get("is_test"):
-            _fuse_norm(net, conv, norm)
-            conv.output[0] = norm.output[0]
-            del net.op[reader]
+    """Make each SpatialBN in test mode that alone reads a convolution part of it."""
+    _fuse_norms(net, lambda conv: True, ("SpatialBN",))
 
 
 def optimize_for_mkldnn(net: Any) -> None:
     """Make what follows the convolutions that run on MKL-DNN part of them.
 
-    That is normalizations and AffineChannel, for which the filter and bias become new blobs as with
-    FuseConvBN, then a sum, and Relu. Follows caffe2/opt/optimize_ideep.cc, PyTorch 1.8.1.
+    That is normalizations and AffineChannel, then a sum, and Relu. Follows
+    caffe2/opt/optimize_ideep.cc, PyTorch 1.8.1.
     """
-    from bridge.caffe2.core.net_transforms import fuse_convolutions, only_reader
-
-    for position, conv in enumerate(net.op):
-        while conv.type == "Conv" and on_mkldnn(conv.device_option):
-            reader = only_reader(net, position)
-            after = None if reader is None else net.op[reader]
-            is_norm = after is not None and (
-                after.type == "SpatialBN" and ArgsToDict(after.arg).get("is_test")
-            )
-            if after is None or not (is_norm or after.type == "AffineChannel"):
-                break
-            _fuse_norm(net, conv, after)
-            conv.output[0] = after.output[0]
-            del net.op[reader]
+    _fuse_norms(net, lambda conv: on_mkldnn(conv.device_option), ("SpatialBN", "AffineChannel"))
     fuse_convolutions(net)
+
+
+def _fuse_norms(net: Any, takes: Callable[[Any], bool], types: tuple[str, ...]) -> None:
+    """Make normalizations that alone read a convolution part of its filter and bias.
+
+    Those are new blobs of the current workspace, as others may use the old ones. takes: whether a
+    convolution takes them. types: of the normalizations; a SpatialBN is in test mode.
+    """
+    for position, conv in enumerate(net.op):
+        while conv.type == "Conv" and takes(conv):
+            reader = only_reader(net, position)
+            if reader is None or net.op[reader].type not in types:
+                break
+            norm = net.op[reader]
+            if norm.type == "SpatialBN" and not ArgsToDict(norm.arg).get("is_test"):
+                break
+            _fuse_norm(net, conv, norm)
+            conv.output[0] = norm.output[0]
+            del net.op[reader]
 
 
 def _fuse_norm(net: Any, conv: Any, norm: Any) -> None:
     """Replace the filter and bias of a convolution by those that include a normalization."""
-    from bridge.caffe2.core.net_transforms import new_blob_name
-
     factor, shift, *moments = (FetchTorch(name) for name in list(norm.input)[1:5])
     mean: Any = 0.0
     if moments:
