@@ -13,11 +13,14 @@ import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain, groupby
 
+from numpy import array, ndarray
+
 from bridge.annotation import Any
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.string_arrays import Strings
 from bridge.caffe2.definitions.ssa import reads_and_writes
 from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.declaration import Bound
@@ -101,10 +104,6 @@ class Step:
             changed[self.declaration.filled["OutputCount"]] = 0  # the net's is for its own mode
         return changed
 
-    def has_objects(self, values: dict[str, Any]) -> bool:
-        """Return whether an input is a blob of strings or another object, not a torch tensor."""
-        return any(isinstance(values[name], Blob) for name in self.inputs)
-
     def call(
         self, values: dict[str, Any], arguments: dict[str, Any], types: str = "floating"
     ) -> None:
@@ -122,7 +121,8 @@ class Step:
             found = (found,)
         # (torch 2.6 traces strict=False as strict=True)
         for name, value in zip(self.outputs, found):  # noqa: B905
-            values[name] = value
+            is_text = isinstance(value, (Strings, ndarray))
+            values[name] = _blob_of(value, False) if is_text else value
 
     def placed(self, arguments: dict[str, Any], device: Any) -> dict[str, Any]:
         """Return the arguments, with `device` for the parameter that the engine fills with it."""
@@ -140,9 +140,7 @@ class Step:
         table = BlobTable()
         for name in {*self.inputs, *self.retained.intersection(values)}:
             value = values[name]
-            if name in self.outputs and hasattr(value, "clone"):
-                value = value.clone()
-            table._blobs[name] = _blob_of(row_major(value))
+            table._blobs[name] = _blob_of(row_major(value), name in self.outputs)
         try:
             create_operator(self.definition, table, "Module")._run()
         except Exception as cause:
@@ -210,11 +208,19 @@ def _types_of_torch(types: tuple[TypeMeta, ...]) -> tuple[Any, ...]:
     return tuple(one.torch for one in types if one.torch is not None)
 
 
-def _blob_of(value: Any) -> Blob:
-    if isinstance(value, Blob):
-        return value
+def _blob_of(value: Any, is_copied: bool) -> Blob:
+    """Return a value as a blob; `is_copied`: a tensor in it has memory of its own."""
     blob = Blob()
-    blob.feed(value.detach())
+    if isinstance(value, Strings):
+        blob.feed(array(value.items, object).reshape(tuple(value.shape)))
+    elif isinstance(value, ndarray):
+        blob.feed(value)
+    elif not isinstance(value, Blob):
+        blob.feed(value.detach().clone() if is_copied else value.detach())
+    elif is_copied and value._tensor is not None and value._tensor.storage_initialized():
+        blob._set_tensor(value._tensor.Clone(), True)
+    else:
+        return value
     return blob
 
 

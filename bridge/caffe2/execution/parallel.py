@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.operator import Operator
     from bridge.caffe2.execution.task_plan import Tasks
 
-# The tasks are planned anew, by the sizes of the blobs, once in so many runs: for the 46 operators
-# of DLRM that takes 170 microseconds, and a run 2,000. Who feeds larger batches from a run on has
-# threads at the latest so many runs later.
-_RUNS_OF_A_PLAN = 128
-
 
 class ParallelRun:
     """The operators of a net, to be run by up to `workers` threads where that pays.
@@ -54,8 +49,7 @@ class ParallelRun:
         the operator at an index, in the place of `run_one`.
         """
         if not self._runs_left:
-            self._plan.renew()
-            self._runs_left = _RUNS_OF_A_PLAN
+            self._runs_left = self._plan.renew()
         self._runs_left -= 1
         tasks = self._plan.tasks
         if tasks is not None:

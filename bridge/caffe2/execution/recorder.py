@@ -301,13 +301,10 @@ class _Compiler:
                 self.roots[slot] = roots
             return slot
         if isinstance(result, (tuple, list)):
-            return tuple([None if one is None else self._keep_one(one) for one in result])
+            slots = [None if one is None else self._keep(one, None) for one in result]
+            return tuple([slot if isinstance(slot, int) else None for slot in slots])
         self.refused = True
         return None
-
-    def _keep_one(self, result: Any) -> int | None:
-        slot = self._keep(result, None)
-        return slot if isinstance(slot, int) else None
 
     def _places(
         self, results: Sequence[Any], in_place: dict[int, int] | None

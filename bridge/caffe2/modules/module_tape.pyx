@@ -18,7 +18,7 @@ from bridge.c10.python_api cimport FREE_THREADED, claim, let_go, owned
 from bridge.caffe2.execution.tape cimport Call, Tape
 from bridge.exchange.torch_settings cimport is_neutral, is_observed
 from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DLTensor
-from bridge.exchange.torch_api cimport address_of, is_plain, torch_c, untyped_storage
+from bridge.exchange.torch_api cimport address_of, is_plain, torch_c, torch_loaded, untyped_storage
 from bridge.exchange.torch_description cimport described
 from bridge.exchange.torch_import cimport import_torch
 
@@ -60,7 +60,7 @@ def signature_of(list operands not None) -> bytes | None:
 cdef bint _is_ready() except -1:
     """Return whether torch is new enough, and look up what a call needs of it."""
     global _empty_like, _is_grad_enabled, _users_of_storage
-    if torch_c.dlpack == NULL:
+    if not torch_loaded() or torch_c.dlpack == NULL:
         return False
     if _empty_like is None:
         import torch
@@ -75,8 +75,7 @@ cdef bint _is_ready() except -1:
 
 cdef bint _describe(
         object tensor, bint with_grad, Description* description, void** data) except -1:
-    """Fill the description and the address of a tensor; return whether a tape can be bound to it.
-    """
+    """Fill in what a tensor is, and its address; return whether a tape can be bound to it."""
     cdef object _kept
     cdef DLTensor now
     cdef int64_t step = 1
@@ -108,6 +107,7 @@ cdef class _Output:
 
     cdef int slot
     cdef object storage         # of the buffer
+    cdef Py_ssize_t references  # to that object in `prepare`, if nobody else has it
     cdef object number          # of the storage, among torch's
     cdef object address
     cdef object nbytes
@@ -123,6 +123,7 @@ cdef class ModuleTape:
     cdef Tape tape
     cdef bytes signature
     cdef Py_ssize_t count       # of operands
+    cdef bytes places           # the addresses of the operands that the tape is bound to
     cdef list values            # by slot
     cdef list users             # by slot of an operand or buffer: the calls that depend on it
     cdef list outputs           # of _Output; None where the output is the result of a call
@@ -135,6 +136,7 @@ cdef class ModuleTape:
         self.tape = tape
         self.signature = signature
         self.count = len(signature) // sizeof(Description)
+        self.places = bytes(self.count * sizeof(void*))
         self.values = [None] * self.count + buffers
         self.users = [[] for _ in self.values]
         self.values += [None] * (tape.slots - len(self.values))
@@ -167,6 +169,7 @@ cdef class ModuleTape:
     cdef list computed(self, list operands):
         cdef list found = []
         cdef Description* descriptions = <Description*>PyBytes_AS_STRING(self.signature)
+        cdef void** places = <void**>PyBytes_AS_STRING(self.places)
         cdef Description now
         cdef void* data
         cdef Py_ssize_t i
@@ -176,8 +179,11 @@ cdef class ModuleTape:
             if not _describe(operands[i], with_grad, &now, &data) \
                     or memcmp(&now, &descriptions[i], sizeof(Description)) != 0:
                 return None
-            if self.values[i] is None or _address(self.values[i]) != data:
+            # The memory of a tensor, and of those that share it, moves if its storage is resized.
+            if places[i] != data or _address(self.values[i]) != data:
+                places[i] = NULL
                 self.take(i, operands[i])
+                places[i] = data
         for output in self.outputs:
             if output is not None:
                 self.prepare(output)
@@ -205,10 +211,12 @@ cdef class ModuleTape:
 
     cdef int prepare(self, _Output output) except -1:
         """See to it that the calls write an output into memory that nobody else has."""
-        if not FREE_THREADED and output.storage is not None and Py_REFCNT(output.storage) == 1 \
+        cdef object storage = output.storage
+        if not FREE_THREADED and storage is not None \
+                and Py_REFCNT(storage) == output.references \
                 and _users_of_storage(output.number) == 2 \
-                and address_of(output.storage) == output.address \
-                and output.storage.nbytes() == output.nbytes:
+                and address_of(storage) == output.address \
+                and storage.nbytes() == output.nbytes:
             return 0
         mine = _empty_like(self.values[output.slot])
         output.storage = None
@@ -219,6 +227,7 @@ cdef class ModuleTape:
         output.address = address_of(storage)
         output.nbytes = storage.nbytes()
         output.storage = storage
+        output.references = Py_REFCNT(storage)      # two here, and one of torch 2.13
         return 0
 
     cdef int bind(self, Py_ssize_t slot) except -1:

@@ -259,14 +259,12 @@ class NetModule(torch.nn.Module):
         operator does not take (any floating-point type will do for another; both are TypeErrors
         as well), or an operator that failed.
         """
-        if not inputs_by_name and len(inputs) == len(self.input_names):
-            given = [x if isinstance(x, torch.Tensor) else _as_value(x) for x in inputs]
-        else:
-            given = self._bind_inputs(inputs, inputs_by_name)
+        if inputs_by_name or len(inputs) != len(self.input_names):
+            inputs = self._bind_inputs(inputs, inputs_by_name)
+        operands = [x if isinstance(x, torch.Tensor) else _as_value(x) for x in inputs]
         parameters, buffers = self._parameters, self._buffers
-        operands = given + [
-            parameters[key] if key in parameters else buffers[key] for key in self._keys.values()
-        ]
+        for key in self._keys.values():
+            operands.append(parameters[key] if key in parameters else buffers[key])
         if torch.compiler.is_compiling():
             results = self._compute(operands)
         elif torch.is_inference_mode_enabled():
@@ -292,14 +290,15 @@ class NetModule(torch.nn.Module):
         device = _device_of(values)
         for i, step in enumerate(self._steps):
             more = {} if buffers is None else buffers.arguments(i, step, values)
+            inputs = [values.get(name) for name in step.inputs]
             self._compute_step(i, values, device, more)
             if layouts is not None:
-                layouts.append(layouts_of(step, values))
+                layouts.append(layouts_of(step, inputs, values, self.output_names))
             for name in self._last[i]:
                 values.pop(name, None)
         return [self._owned(values.get(name)) for name in self.output_names]
 
-    def _bind_inputs(self, inputs: tuple[Any, ...], by_name: dict[str, Any]) -> list[Any]:
+    def _bind_inputs(self, inputs: tuple[Any, ...], by_name: dict[str, Any]) -> tuple[Any, ...]:
         """Return the inputs in the order of `input_names`."""
         names = self.input_names
         if len(inputs) > len(names):
@@ -321,10 +320,7 @@ class NetModule(torch.nn.Module):
                 f"The inputs {listed(missing)} are missing; the module takes {listed(names)}.",
                 "Module",
             )
-        return [
-            given[name] if isinstance(given[name], torch.Tensor) else _as_value(given[name])
-            for name in names
-        ]
+        return tuple(given[name] for name in names)
 
     def _compute_step(
         self, i: int, values: dict[str, Any], device: Any, more: dict[str, Any]
@@ -344,7 +340,7 @@ class NetModule(torch.nn.Module):
                 try:
                     step.call(values, {**arguments, **more} if more else arguments)
                 except Exception as cause:
-                    if not step.has_objects(values):
+                    if not any(isinstance(values[name], Blob) for name in step.inputs):
                         raise step.failure(cause) from cause
                     step.run(values)  # strings; asked only now, since few nets have them
 
@@ -352,11 +348,8 @@ class NetModule(torch.nn.Module):
         """Return an output that does not share memory with a parameter."""
         if not isinstance(value, torch.Tensor):
             return value
-        if any(value is one for one in self._parameters.values()) or any(
-            value is one for one in self._buffers.values()
-        ):
-            return value.clone()
-        return value
+        own = (*self._parameters.values(), *self._buffers.values())
+        return value.clone() if any(value is one for one in own) else value
 
     def _apply(self, *args: Any, **kwargs: Any) -> NetModule:
         super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]

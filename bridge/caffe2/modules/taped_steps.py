@@ -22,12 +22,12 @@ from bridge.caffe2.modules.module_tape import ModuleTape, signature_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     # Computes the outputs out of the operands by the functions. A second argument is a list, which
     # gets the layouts of the results of each step; a third one is the Buffers that steps write.
     Compute = Callable[..., list[Any]]
-    Layouts = list[list[tuple[torch.Size, torch.dtype] | None]]
+    Layouts = list[list[tuple[torch.Size, torch.dtype] | None] | None]
 
 
 class TapedSteps:
@@ -111,10 +111,19 @@ def _can_be_recorded(step: Step) -> bool:
     )
 
 
-def layouts_of(step: Step, values: dict[str, Any]) -> list[tuple[torch.Size, torch.dtype] | None]:
-    """Return the sizes and type of each output of a step that has run; None: it is not written."""
+def layouts_of(step: Step, given: list[Any], values: dict[str, Any], kept: Iterable[str]) -> Any:
+    """Return sizes and type of each output of a step that has run; None: it has no tensor.
+
+    given: its inputs. None: it needs no buffers, since its outputs, of which none is `kept`, have
+    the memory of inputs.
+    """
     found = [values.get(name) for name in step.outputs]
-    return [None if one is None else (one.shape, one.dtype) for one in found]
+    memory = {one.untyped_storage()._cdata for one in given if isinstance(one, torch.Tensor)}
+    tensors = [one for one in found if isinstance(one, torch.Tensor)]
+    views = [one for one in tensors if one.untyped_storage()._cdata in memory]
+    if views and all(one.is_contiguous() for one in views) and not {*step.outputs} & {*kept}:
+        return None
+    return [(one.shape, one.dtype) if isinstance(one, torch.Tensor) else None for one in found]
 
 
 class Buffers:
@@ -127,19 +136,14 @@ class Buffers:
 
     def arguments(self, i: int, step: Step, values: dict[str, Any]) -> dict[str, Any]:
         """Return the argument of step `i` that has its buffers, if its function takes any."""
-        if step.declaration is None:
+        layouts, bound = self._layouts[i], step.definition.checked
+        if layouts is None or step.declaration is None or bound.out_name is None:
             return {}
-        bound = step.definition.checked
-        if (
-            bound.out_name is None
-            or bound.reads_values
-            or bound.sized_by
-            or bound.forced is not None
-        ):
+        if bound.reads_values or bound.sized_by or bound.forced is not None:
             return {}
         found = []
         with torch._C.DisableTorchFunction():  # these calls are not those of the step
-            for o, layout in enumerate(self._layouts[i]):
+            for o, layout in enumerate(layouts):
                 buffer = None
                 if layout is not None:
                     place = bound.in_place.get(o)
@@ -157,8 +161,6 @@ class Buffers:
         if (value.shape, value.dtype) != layout or not value.is_contiguous():
             return None
         memory = value.untyped_storage()._cdata
-        if memory in self._given:
-            return None
         sharing = [one for one in values.values() if isinstance(one, torch.Tensor)]
         users = sum(one.untyped_storage()._cdata == memory for one in sharing)
-        return value if users == 1 else None
+        return value if users == 1 and memory not in self._given else None

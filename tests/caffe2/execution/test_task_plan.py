@@ -72,7 +72,7 @@ def test_blobs_that_grow_bring_threads() -> None:
     workspace.RunNet(net)
     workspace.RunNet(net)
     feed(*LARGE)
-    for _ in range(140):  # sizes are looked at once in 129 runs
+    for _ in range(520):  # sizes are looked at once in 513 runs
         workspace.RunNet(net)
     assert threads() - before
 

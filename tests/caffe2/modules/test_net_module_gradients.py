@@ -172,3 +172,27 @@ def test_random_numbers_are_drawn_at_each_call() -> None:
     torch.manual_seed(5)
     np.testing.assert_array_equal(first.detach(), module(x).detach())
     np.testing.assert_array_equal(torch.autograd.grad(first.sum(), x)[0], first.detach())
+
+
+ROWS, CHANNELS = (3, 4), (4,)
+# fmt: off
+OF_ALL_INPUTS = {
+    "GeluGradient": ([ROWS, ROWS], ["y"], {}),
+    "WeightedSigmoidCrossEntropyWithLogits": ([ROWS, ROWS, ROWS], ["y"], {}),
+    "SpatialBN": ([ROWS, *[CHANNELS] * 6], ["y", "i3", "i4", "m", "r"],
+                  {"is_test": 0, "num_batches": 2}),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("op_type", OF_ALL_INPUTS)
+def test_all_inputs_have_gradients_where_torchs_function_has_none_of_some(op_type: str) -> None:
+    sizes, outputs, arguments = OF_ALL_INPUTS[op_type]
+    names = [f"i{i}" for i in range(len(sizes))]
+    net = core.Net("net")
+    net.Proto().op.append(core.CreateOperator(op_type, names, outputs, **arguments))
+    module = caffe2.to_module(net, inputs=names, outputs=["y"])
+    inputs = [drawn(i, *size).double().requires_grad_() for i, size in enumerate(sizes)]
+    if op_type == "SpatialBN":  # a sum of squares
+        inputs[6] = (inputs[6].detach().abs() + 20).requires_grad_()
+    assert torch.autograd.gradcheck(module, inputs)

@@ -238,3 +238,44 @@ def test_an_input_that_is_not_a_tensor_is_refused_by_the_operator() -> None:
             assert module(torch.ones(2, 3)).tolist() == [[3.0] * 4] * 2
         with pytest.raises(EnforceNotMet, match="FC"):
             module("text")
+
+
+def test_reshaped_inputs_and_parameters_are_never_written() -> None:
+    """A reshaped tensor has the memory of its input, which operators in place do not write."""
+    workspace.FeedBlob("w", WEIGHT.numpy())
+    net = core.Net("reshaped")
+    net.Reshape("x", ["flat", "sizes"], shape=[-1])
+    net.Relu("flat", "flat")
+    net.Flatten("w", "v", axis=0)
+    net.Relu("v", "v")
+    net.Reshape("v", ["y", "former"], shape=[6, 4])
+    module = caffe2.to_module(net, inputs=["x"], outputs=["flat", "y", "sizes"])
+    x = batch(0)
+    for _ in range(5):
+        flat, y, sizes = module(x)
+        torch.testing.assert_close(flat, batch(0).relu().flatten())
+        torch.testing.assert_close(y, WEIGHT.relu().view(6, 4))
+        assert sizes.tolist() == [3, 6]
+        flat.zero_()
+        y.zero_()
+        sizes.zero_()
+        torch.testing.assert_close(x, batch(0))
+        torch.testing.assert_close(module.get_blob("w").detach(), WEIGHT)
+
+
+def test_a_reshaped_result_that_is_read_later_keeps_its_value() -> None:
+    net = core.Net("shared")
+    net.Tanh("x", "h")
+    net.Reshape("h", ["r", "sizes"], shape=[6, -1])
+    net.Negative("h", "h")
+    net.Reshape("h", ["r2", "sizes"], shape=[6, -1])
+    net.Negative("r2", "r2")
+    net.Add(["r", "r2"], "y")
+    net.Sub(["h", "h"], "z")
+    module = caffe2.to_module(net, inputs=["x"], outputs=["y", "z", "h"])
+    for seed in range(5):
+        x = batch(seed)
+        y, z, h = module(x)
+        torch.testing.assert_close(y, 2 * x.tanh().view(6, 3))
+        assert not z.any()
+        torch.testing.assert_close(h, -x.tanh())

@@ -256,10 +256,12 @@ def mish_gradient(x: Tensor, y: Tensor, dy: Tensor, *, out: Out = None) -> Tenso
 def gelu_gradient(dy: Tensor, x: Tensor, *, fast_gelu: bool = False, out: Out = None) -> Tensor:
     """dx = dy * (cdf(x) + x * pdf(x)) of the normal distribution; `fast_gelu`: that of tanh."""
     x, kind = shaped_like(x, dy), "tanh" if fast_gelu else "none"
-    made = torch.empty_like(dy) if out is None else out
     if not fast_gelu and takes_few(dy, x):
+        made = torch.empty_like(dy) if out is None else out
         return run_kernel(small_kernels.gelu_gradient, made, dy, x, dy.numel())
-    return torch.ops.aten.gelu_backward.grad_input(dy, x, approximate=kind, grad_input=made)
+    if out is None:
+        return torch.ops.aten.gelu_backward(dy, x, approximate=kind)
+    return torch.ops.aten.gelu_backward.grad_input(dy, x, approximate=kind, grad_input=out)
 
 
 @operator("LogitGradient")

@@ -95,7 +95,14 @@ def spatial_bn(
     mean = _vector(sums, x, "the sum") / count
     var = _vector(sumsq, x, "the sum of squares") / count - mean.square()
     unbiased = var * (count / (count - 1) if count > 1 else float("inf"))
-    y = torch.batch_norm(x, scale, bias, mean, var, False, 0.0, epsilon, False)
+    if mean.requires_grad or var.requires_grad:  # torch's function has no gradients of these
+        shape = [1, -1, *[1] * (x.dim() - 2)]
+        mean_of, rstd, scale, bias = (
+            one.view(shape) for one in (mean, torch.rsqrt(var + epsilon), scale, bias)
+        )
+        y = (x - mean_of) * rstd * scale + bias
+    else:
+        y = torch.batch_norm(x, scale, bias, mean, var, False, 0.0, epsilon, False)
     running = [
         one * momentum + found * (1 - momentum)
         for one, found in zip(running, (mean, unbiased), strict=True)

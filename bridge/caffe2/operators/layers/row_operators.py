@@ -116,9 +116,10 @@ def sparse_normalize(
     x = _writable(out, param)
     for place in rows:
         row = x[place].float()
-        length = float(torch.linalg.vector_norm(row))
-        if not use_max_norm or length > norm:
-            x[place] = row * (norm / (1e-12 + length))
+        length = torch.linalg.vector_norm(row)
+        number = float(length.detach())
+        if not use_max_norm or number > norm:
+            x[place] = row * (norm / (1e-12 + (length if row.requires_grad else number)))
     return x
 
 

@@ -55,7 +55,7 @@ def lambda_rank_ndcg(
     require(y.numel() == ratings.numel(), "there is one rating per score", y, ratings)
     n = y.shape[0]
     lengths = _sessions(session_lengths, n).tolist()
-    ratings = ratings.reshape(-1)
+    scores, y, ratings = y, y.detach(), ratings.detach().reshape(-1)
     loss, dy = y.new_zeros(len(lengths)), torch.zeros_like(y)
     start = 0
     for i, count in enumerate(lengths):
@@ -68,6 +68,9 @@ def lambda_rank_ndcg(
             ideal = max(found[2], _LEAST) if use_idcg_normalization else 1.0
             loss[i], dy[items] = found[0] / ideal, found[1] / ideal
         start += count
+    if scores.requires_grad and lengths:  # autograd's gradient is that of Caffe2
+        change = torch.split_with_sizes(((scores - y) * dy)[:start], lengths)
+        loss = loss + torch.stack([one.sum() for one in change])
     return loss, dy
 
 

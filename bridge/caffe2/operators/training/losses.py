@@ -147,8 +147,8 @@ def _logits_loss(
         losses = x.new_empty(logits.shape[:-1]) if out is None else out
         return run_kernel(loss_kernels.sigmoid_cross_entropy, losses, x, t, *x.shape)
     if plain:
-        weight = given[0] if given else None
-        losses = torch.binary_cross_entropy_with_logits(x, t, weight, None, 0)  # none are summed
+        losses = torch.binary_cross_entropy_with_logits(x, t, None, None, 0)  # none are summed
+        losses = losses.mul_(given[0]) if given else losses
     else:
         positive = (x >= 0).to(x.dtype)
         tail = torch.log(torch.exp(x - 2 * x * positive) + 1)
