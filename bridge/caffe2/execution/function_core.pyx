@@ -139,6 +139,7 @@ cdef class FunctionCore(TapedOperator):
         _separate(operands, self._inputs)
         if layouts is not None:
             buffers = self._buffers(layouts, impls, operands)
+            may_record = may_record and buffers is not None
         if signature is not None and not _have_layouts(operands, buffers, signature):
             signature, buffers = None, None      # another thread changed a blob meanwhile
         arguments = self._arguments
@@ -206,6 +207,8 @@ cdef class FunctionCore(TapedOperator):
             tensors.append(None if layout is None else output_sized(
                 self, self.output_blob(o, "Operator.Output"), layout.sizes, layout.ndim,
                 layout.dtype))
+        if self.overlaps([None if one is None else (<Tensor>one).impl for one in tensors]):
+            return None
         return bound_tape(tape, tensors, signature.inputs + layouts, len(self._inputs))
 
     cdef OperatorCore another(self):
@@ -289,8 +292,11 @@ cdef class FunctionCore(TapedOperator):
         return layouts
 
     cdef list _buffers(self, list layouts, list impls, list operands):
-        """Return torch tensors over the outputs' buffers, None where the layout is not known."""
-        cdef list buffers = []
+        """Return torch tensors over the outputs' buffers, None where the layout is not known.
+
+        None: the operator `overlaps`.
+        """
+        cdef list buffers = [], written = list(impls)
         cdef Layout layout
         cdef Py_ssize_t o
         cdef Tensor tensor
@@ -298,20 +304,19 @@ cdef class FunctionCore(TapedOperator):
             layout = <Layout>layouts[o]
             if layout is None:
                 buffers.append(None)
+                written.append(None)
                 continue
             tensor = output_sized(
                 self, self.output_blob(o, "Operator.Output"), layout.sizes, layout.ndim,
                 layout.dtype)
+            written.append(tensor.impl)
             place = self._bound.in_place.get(o)
             if place is not None and self._outputs[o] is self._inputs[place] \
                     and tensor.impl is <TensorImpl>impls[place]:
                 buffers.append(operands[place])
                 continue
-            buffer = _own_operand(tensor.impl)
-            if _is_among(buffer, operands):     # another blob that has the same tensor now
-                buffer = buffer.detach()
-            buffers.append(buffer)
-        return buffers
+            buffers.append(_own_operand(tensor.impl))
+        return None if self.overlaps(written) else buffers
 
     def _put_tensor(self, o: int, tensor: Any) -> None:
         """Set output `o` to a new torch tensor, which nothing else refers to."""
@@ -437,14 +442,6 @@ cdef int _separate(list operands, tuple blobs) except -1:
                 operands[i] = operands[i].detach()
                 break
     return 0
-
-
-cdef bint _is_among(object tensor, list operands) noexcept:
-    cdef Py_ssize_t i
-    for i in range(len(operands)):
-        if operands[i] is tensor:
-            return True
-    return False
 
 
 cdef bint _have_layouts(list operands, list buffers, Signature signature) except -1:

@@ -86,6 +86,7 @@ cdef class TapedOperator(OperatorCore):
     cdef int set_tape(self, BlobTape tape) except -1
     cdef bint play(self, BlobTape tape) except -1
     cdef bint bind_to_blobs(self, BlobTape tape) except -1
+    cdef bint overlaps(self, list impls) except -1
     cdef bint _writes_inputs(self, BlobTape tape) except -1
     cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1
     cdef int _put_results(self, BlobTape tape) except -1

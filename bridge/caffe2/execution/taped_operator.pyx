@@ -319,8 +319,28 @@ cdef class TapedOperator(OperatorCore):
             tape.values[i] = value
             is_bound = False
         if not is_bound:
+            if self.overlaps([None if one is None else (<Operand>one).impl
+                              for one in tape.operands]):
+                self.set_tape(None)
+                return False
             tape.bind(tape.values)
         return True
+
+    cdef bint overlaps(self, list impls) except -1:
+        """Return whether an output has bytes of another blob that the operator reads or writes.
+
+        Two blobs may have been fed one torch tensor. Calls that write there would change what later
+        calls read, so the function runs, and its results are put there when all are computed.
+        impls: of the inputs, then of the outputs that calls write, None for others.
+        """
+        cdef Py_ssize_t i, o, n = len(self._inputs)
+        for o in range(n, len(impls)):
+            for i in range(o if impls[o] is not None else 0):
+                blob = self._inputs[i] if i < n else self._outputs[i - n]
+                if impls[i] is not None and blob is not self._outputs[o - n] \
+                        and _have_common_bytes(<TensorImpl>impls[i], <TensorImpl>impls[o]):
+                    return True
+        return False
 
     cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1:
         return not is_undefined(impl) and operand.layout.fits(impl) \
@@ -350,3 +370,15 @@ cdef class TapedOperator(OperatorCore):
         return device_type_of(impl) == self._definition.device_type and (
             device_type_of(impl) == DL_CPU
             or device_index_of(impl) == self._definition.device_index)
+
+
+cdef bint _have_common_bytes(TensorImpl a, TensorImpl b):
+    """Return whether two row-major tensors have bytes in common."""
+    cdef char* start_a
+    cdef char* start_b
+    a, b = seen(a), seen(b)
+    if is_undefined(a) or is_undefined(b):
+        return False
+    start_a = begin_of(a.storage) + a.offset * a.c_dtype.itemsize
+    start_b = begin_of(b.storage) + b.offset * b.c_dtype.itemsize
+    return start_a < start_b + nbytes_now(b) and start_b < start_a + nbytes_now(a)

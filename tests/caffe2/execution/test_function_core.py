@@ -176,3 +176,40 @@ def test_an_output_that_is_named_twice_has_the_last_value_in_every_run() -> None
         workspace.RunNet(net)
         assert workspace.FetchBlob("y").tolist() == [5, 4, 11, 10, 17, 16, 23, 22]
         assert workspace.FetchBlob("indices").tolist() == [[5, 4]] * 4
+
+
+@pytest.mark.parametrize("once", [True, False])
+@pytest.mark.parametrize("start", [0, 1, 4])
+@pytest.mark.parametrize("later", [True, False])
+@pytest.mark.parametrize(
+    ("op_type", "outputs"),
+    [("MatMul", ["y"]), ("Add", ["y"]), ("Sigmoid", ["y"]), ("Split", ["y", "z"])],
+)
+def test_an_output_in_the_memory_of_an_input_has_the_same_values_in_every_run(
+    op_type: str, outputs: list[str], later: bool, start: int, once: bool
+) -> None:
+    inputs = ["x", "w"] if op_type in ("MatMul", "Add") else ["x"]
+    op = core.CreateOperator(op_type, inputs, outputs, axis=0)
+    net = core.Net("shared")
+    net.Proto().op.append(op)
+    x, w = torch.randn(6, 6), torch.randn(6, 6)
+    for name, tensor in (("x", x), ("w", w)):
+        workspace.FeedBlob(name, tensor.clone())
+    workspace.CreateNet(net)
+    run = (lambda: workspace.RunOperatorOnce(op)) if once else (lambda: workspace.RunNet(net))
+    run()
+    expected = [workspace.FetchBlob(name) for name in outputs]
+    for _ in range(3 if later else 0):  # the operator is recorded before its blobs share memory
+        run()
+    memory = torch.zeros(80)
+    shared = memory[:36].view(6, 6)
+    for number in range(4):
+        workspace.FeedBlob("x", shared)
+        shared.copy_(x)
+        size = expected[0].size
+        workspace.FeedBlob("y", memory[start : start + size].view(expected[0].shape))
+        if number == 3:
+            workspace.FeedBlob("w", w.clone())
+        run()
+        for name, values in zip(outputs, expected, strict=True):
+            np.testing.assert_allclose(workspace.FetchBlob(name), values, rtol=1e-5)
