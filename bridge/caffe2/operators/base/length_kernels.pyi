@@ -48,3 +48,17 @@ def sum_segments(
     wide: bool,
     mean: bool,
 ) -> bool: ...
+def padded(
+    y: Tensor,
+    longer: Tensor,
+    data: Tensor,
+    lengths: Tensor,
+    first: Tensor | None,
+    last: Tensor | None,
+    segments: int,
+    n: int,
+    width: int,
+    itemsize: int,
+    head: int,
+    tail: int,
+) -> Tensor: ...

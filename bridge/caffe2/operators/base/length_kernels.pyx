@@ -383,3 +383,50 @@ def sum_segments(
                 start = end
                 target += width
     return fits
+
+
+cdef char* pad_rows(char *target, int64_t n, const char *row, int64_t size) noexcept nogil:
+    """Set `n` rows to `row`, or zeros; return the address after them."""
+    cdef int64_t _row
+    if size == 0:               # and maybe no memory: memcpy takes no NULL
+        return target
+    for _row in range(n):
+        if row == NULL:
+            memset(target, 0, size)
+        else:
+            memcpy(target, row, size)
+        target += size
+    return target
+
+
+def padded(
+    y: Tensor, longer: Tensor, data: Tensor, lengths: Tensor, first: Tensor | None,
+    last: Tensor | None, int64_t segments, int64_t n, int64_t width, int64_t itemsize,
+    int64_t head, int64_t tail
+) -> Tensor:
+    """Set `y` to segments with `head` rows more before each, and `tail` after it; fewer, if < 0.
+
+    data: the `n` rows, of `width` elements, of all segments. first, last: the rows to add; None: of
+    zeros. longer: set to the new lengths. Raises EnforceNotMet: a segment has not so many rows.
+    """
+    cdef int64_t size = width * itemsize, s, left
+    cdef const int32_t *counts = lengths_of(lengths, segments, n)
+    cdef char *target = <char *>floats_of(y, (n + segments * (head + tail)) * width)
+    cdef int32_t *found = <int32_t *>floats_of(longer, segments)
+    cdef const char *source = <const char *>floats_of(data, n * width)
+    cdef const char *before = NULL if first is None else <const char *>floats_of(first, width)
+    cdef const char *after = NULL if last is None else <const char *>floats_of(last, width)
+    for s in range(segments):
+        if counts[s] + min(head, 0) + min(tail, 0) < 0:
+            raise EnforceNotMet(
+                f"A segment of {counts[s]} rows is shorter than its padding, {-head - tail}.")
+    for s in range(segments):
+        target = pad_rows(target, head, before, size)
+        left = size * (counts[s] + min(head, 0) + min(tail, 0))
+        if left:
+            memcpy(target, source - size * min(head, 0), left)
+        target += left
+        source += size * counts[s]
+        target = pad_rows(target, tail, after, size)
+        found[s] = <int32_t>(counts[s] + head + tail)
+    return y

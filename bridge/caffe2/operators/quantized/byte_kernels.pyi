@@ -32,3 +32,20 @@ def add_scaled(
     zero_point: int,
     lowest: int,
 ) -> None: ...
+def sum_rows(
+    y: Tensor,
+    table: Tensor,
+    ends: Tensor | None,
+    mapping: Tensor | None,
+    indices: Tensor,
+    lengths: Tensor,
+    weights: Tensor | None,
+    rows: int,
+    size: int,
+    mapped: int,
+    n: int,
+    segments: int,
+    bits: int,
+    wide: bool,
+    mean: bool,
+) -> Tensor: ...

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Rows of float32 to rows of bytes and back, and sums of products brought to bytes, on the CPU.
+"""Rows of float32 to rows of bytes and back, look-ups, and sums of products brought to bytes.
 
-Operands are row-major torch tensors; only their numbers of elements are checked.
+Operands are row-major torch tensors on the CPU; only their numbers of elements are checked.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.string cimport memcpy, memset
 
 from bridge.caffe2.operators.base.cloned cimport cloned_void, inlined_void
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+from bridge.caffe2.operators.base.row_memory cimport AHEAD, PREFETCH, row_at
+
+from bridge.c10.errors import EnforceIndexError
+from bridge.caffe2.operators.base.length_kernels import checked, in_range
 
 # pyi: from torch import Tensor
 
@@ -70,6 +74,79 @@ cdef cloned_void rows_to_floats(
             target[i] = source[i] * scale + bias
         source += width + TAIL
         target += width
+
+
+cdef inline float of_half(const uint8_t *at) noexcept nogil:
+    """Return the float16 at an address."""
+    cdef uint16_t half
+    cdef uint32_t bits
+    cdef float found
+    memcpy(&half, at, sizeof(half))
+    bits = <uint32_t>(half & 0x7fff) << 13
+    if bits >= 0x0f800000:      # infinity, or NaN
+        bits |= 0x7f800000
+    memcpy(&found, &bits, sizeof(found))
+    if bits < 0x0f800000:
+        found *= <float>5.192296858534828e33        # 2**112, exact for subnormal numbers, too
+    return -found if half & 0x8000 else found
+
+
+cdef inline inlined_void add_numbers(
+    const uint8_t *source, Py_ssize_t size, int bits, float scale, float bias, float *target
+) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int k
+    for i in range(size):
+        for k in range(8 // bits):
+            target[k] += ((source[i] >> k * bits) & ((1 << bits) - 1)) * scale + bias
+        target += 8 // bits
+
+
+cdef struct Look:
+    # Rows of numbers of `bits` bits, `size` bytes each, and where their scales and biases are.
+    const uint8_t *rows
+    int64_t size
+    int64_t numbers             # bytes of a row without scale and bias
+    int bits
+    const float *apart          # NULL: they follow the numbers
+    const void *indices
+    bint wide
+    const int32_t *mapping      # NULL: the index is the number of the row
+    const float *weights        # NULL: they are 1
+
+
+cdef inline int64_t row_of(const Look *look, int64_t i) noexcept nogil:
+    cdef int64_t row = row_at(look.indices, look.wide, i)
+    return row if look.mapping == NULL else look.mapping[row]
+
+
+cdef cloned_void add_rows(const Look *look, int64_t start, int64_t end, float *y) noexcept nogil:
+    """Add rows at some indices, times their weights, to a row of float32."""
+    cdef const uint8_t *source
+    cdef float[2] ends
+    cdef float weight
+    cdef int64_t i, row
+    for i in range(start, end):
+        if i + AHEAD < end:
+            PREFETCH(look.rows + row_of(look, i + AHEAD) * look.size)
+        row = row_of(look, i)
+        if row < 0:
+            continue
+        source = look.rows + row * look.size
+        if look.apart != NULL:
+            memcpy(ends, look.apart + 2 * row, sizeof(ends))
+        elif look.bits == 8:
+            memcpy(ends, source + look.numbers, sizeof(ends))
+        else:
+            ends[0] = of_half(source + look.numbers)
+            ends[1] = of_half(source + look.numbers + 2)
+        weight = 1 if look.weights == NULL else look.weights[i]
+        if look.bits == 8:
+            add_numbers(source, look.numbers, 8, weight * ends[0], weight * ends[1], y)
+        elif look.bits == 4:
+            add_numbers(source, look.numbers, 4, weight * ends[0], weight * ends[1], y)
+        else:
+            add_numbers(source, look.numbers, 2, weight * ends[0], weight * ends[1], y)
 
 
 def to_bytes(x: Tensor, y: Tensor, Py_ssize_t rows, Py_ssize_t width) -> Tensor:
@@ -219,3 +296,59 @@ def add_scaled(
     cdef const uint8_t *right = <const uint8_t *>floats_of(b, n)
     with nogil:
         add_bytes(target, left, right, n, by_a, by_b, start, shift, zero_point, lowest)
+
+
+def sum_rows(
+    y: Tensor, table: Tensor, ends: Tensor | None, mapping: Tensor | None, indices: Tensor,
+    lengths: Tensor, weights: Tensor | None, int64_t rows, int64_t size, int64_t mapped,
+    int64_t n, int64_t segments, int bits, bint wide, bint mean
+) -> Tensor:
+    """Set `y`, a row of float32 per segment, to the sums of rows of numbers; return it.
+
+    table: (rows, size) bytes of numbers of 8, 4 or 2 `bits`, each followed by scale and bias:
+    float32 for 8 bits, else float16. ends: (rows, 2), scales and biases that are apart from the
+    rows. mapping: (mapped), the row of an index, or -1 for none; just 0: that with its number.
+    indices: (n), int64 if `wide`, else int32. lengths: (segments), with the sum n. weights: (n).
+    Raises EnforceNotMet, also an IndexError, before anything is written: an index is out of range,
+    or the lengths do not add up to `n`.
+    """
+    cdef int64_t tail = 0 if ends is not None else TAIL if bits == 8 else TAIL // 2
+    cdef int64_t width = (size - tail) * (8 // bits), start = 0, s, i
+    cdef const int32_t *counts = <const int32_t *>floats_of(lengths, segments)
+    cdef float *target = floats_of(y, segments * width)
+    cdef bint fits = True
+    cdef Look look
+    look.rows, look.size = <const uint8_t *>floats_of(table, rows * size), size
+    look.numbers, look.bits = size - tail, bits
+    look.apart = NULL if ends is None else floats_of(ends, 2 * rows)
+    look.indices, look.wide = <const void *>floats_of(indices, n), wide
+    look.mapping = NULL if mapping is None else <const int32_t *>floats_of(mapping, mapped)
+    look.weights = NULL if weights is None else floats_of(weights, n)
+    if look.mapping != NULL and mapped == 1 and look.mapping[0] == 0:
+        look.mapping = NULL
+    if look.mapping == NULL:
+        mapped = rows
+    for s in range(segments):
+        fits &= counts[s] >= 0
+        start += counts[s]
+    fits &= start == n
+    for i in range(n):
+        fits = fits and 0 <= row_at(look.indices, wide, i) < mapped \
+            and (look.mapping == NULL or -1 <= row_of(&look, i) < rows)
+    if not fits:
+        checked(lengths, segments, n)
+        in_range(indices, n, mapped, wide)
+        raise EnforceIndexError(f"The mapping has a row that is out of range for {rows} rows.")
+    if segments * width == 0:       # and maybe no memory: memset takes no NULL
+        return y
+    with nogil:
+        memset(target, 0, segments * width * sizeof(float))
+        start = 0
+        for s in range(segments):
+            add_rows(&look, start, start + counts[s], target)
+            if mean and counts[s]:
+                for i in range(width):
+                    target[i] /= counts[s]
+            start += counts[s]
+            target += width
+    return y

@@ -11,14 +11,17 @@ caffe2/operators, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import OperatorType, OutputCount, operator
+from bridge.caffe2.execution.function_operator import OperatorType, Out, OutputCount, operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, require
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import (
     check_lengths,
     counts_of,
@@ -26,6 +29,7 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     select_rows,
     sum_segments,
 )
+from bridge.caffe2.operators.quantized import byte_kernels
 from bridge.caffe2.operators.quantized.rowwise_quantized import dequantized, unpacked
 
 # Caffe2 has lengths of int32; NumPy 2 makes int64 of them where NumPy 1 did not.
@@ -39,6 +43,35 @@ def _check(indices: Tensor, lengths: Tensor, weights: Tensor | None = None) -> N
         require(weights.shape == indices.shape, "there is one weight per index", weights, indices)
 
 
+def summed_by_kernel(
+    bits: int,
+    row: Sequence[int],
+    table: Tensor,
+    ends: Tensor | None,
+    mapping: Tensor | None,
+    indices: Tensor,
+    lengths: Tensor,
+    weights: Tensor | None,
+    mean: bool,
+    out: Out,
+) -> Tensor | None:
+    """Return the sums of segments of rows of sizes `row`; None: kernels do not take these.
+
+    For the others see `byte_kernels.sum_rows`, which also says what is raised.
+    """
+    given = [(table, torch.uint8), (indices, indices.dtype), (lengths, torch.int32)]
+    floats = [(one, torch.float32) for one in (ends, weights) if one is not None]
+    given += floats if mapping is None else [*floats, (mapping, torch.int32)]
+    if not all(takes_kernels(one, dtype=kind) for one, kind in given):
+        return None
+    n, segments, wide = indices.shape[0], lengths.shape[0], indices.dtype is torch.int64
+    made = table.new_empty((segments, *row), dtype=torch.float32) if out is None else out
+    sizes = table.shape[0], math.prod(table.shape[1:]), 0 if mapping is None else mapping.numel()
+    inputs = table, ends, mapping, indices, lengths, weights
+    how = *sizes, n, segments, bits, wide, mean
+    return run_kernel(byte_kernels.sum_rows, made, *inputs, *how)
+
+
 def _reduced(
     bits: int,
     table: Tensor,
@@ -47,11 +80,20 @@ def _reduced(
     weights: Tensor | None = None,
     mapping: Tensor | None = None,
     mean: bool = False,
+    out: Out = None,
 ) -> Tensor:
     """Return the sums of segments of rows, or the sums over the lengths."""
-    fits = table.dim() == 2 and table.shape[1] > (8 if bits == 8 else 4)
-    require(fits, "a table has rows with scale and bias", table)
+    tail = 8 if bits == 8 else 4
+    require(
+        table.dim() == 2 and table.shape[1] > tail, "a table has rows with scale and bias", table
+    )
     _check(indices, lengths, weights)
+    width = (table.shape[1] - tail) * (8 // bits)
+    made = summed_by_kernel(
+        bits, (width,), table, None, mapping, indices, lengths, weights, mean, out
+    )
+    if made is not None:
+        return made
     check_lengths(lengths, indices.shape[0])
     counts = lengths.clamp(min=1)[:, None]
     # A mapping that is just 0 means that no rows were removed.
@@ -59,8 +101,7 @@ def _reduced(
         indices, lengths, weights = _there(mapping, indices, lengths, weights)
     chosen = select_rows(table, indices)
     rows = dequantized(chosen) if bits == 8 else unpacked(chosen, bits)
-    numbers = torch.arange(rows.shape[0], device=rows.device)
-    total = sum_segments(rows, numbers, lengths, weights=weights)
+    total = sum_segments(rows, None, lengths, weights=weights)
     return total / counts if mean else total
 
 
@@ -76,39 +117,44 @@ def _there(
 
 
 def _declare(bits: int) -> None:
-    """Declare the look-ups in tables of numbers of `bits` bits."""
-    fused = {name: types for name, types in LOOK_UP.items() if name != "mapping"}
+    """Declare the look-ups in tables of numbers of `bits` bits, and those in sparse tables."""
+    how: dict[str, Any] = {"types": LOOK_UP, "gradient": "none"}
+    dense, sparse = f"Fused{bits}BitRowwise", f"{bits}BitRowwiseSparse"
 
-    @operator(f"SparseLengthsSumFused{bits}BitRowwise", types=fused, gradient="none")
-    @operator(f"SparseLengthsMeanFused{bits}BitRowwise", types=fused, gradient="none")
-    def dense(table: Tensor, indices: Tensor, lengths: Tensor, *, kind: OperatorType) -> Tensor:
-        """The sum or the mean of the rows at the indices of each segment; float32."""
-        return _reduced(bits, table, indices, lengths, mean="Mean" in kind)
-
-    @operator(f"SparseLengthsWeightedSumFused{bits}BitRowwise", types=fused, gradient="none")
-    def weighted_sum(table: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor) -> Tensor:
-        """The sum of the rows at the indices of each segment times their weights; float32."""
-        return _reduced(bits, table, indices, lengths, weights)
-
-    mapped: dict[str, Any] = {"types": LOOK_UP, "gradient": "none", "effects": ("values",)}
-
-    @operator(f"SparseLengthsSum{bits}BitRowwiseSparse", **mapped)
-    @operator(f"SparseLengthsMean{bits}BitRowwiseSparse", **mapped)
-    def sparse(
-        table: Tensor, indices: Tensor, lengths: Tensor, mapping: Tensor, *, kind: OperatorType
+    @operator(f"SparseLengthsSum{dense}", inputs="3", **how)
+    @operator(f"SparseLengthsMean{dense}", inputs="3", **how)
+    @operator(f"SparseLengthsSum{sparse}", inputs="4", effects=("errors",), **how)
+    @operator(f"SparseLengthsMean{sparse}", inputs="4", effects=("errors",), **how)
+    def reduced(
+        table: Tensor,
+        indices: Tensor,
+        lengths: Tensor,
+        mapping: Tensor | None = None,
+        *,
+        kind: OperatorType,
+        out: Out = None,
     ) -> Tensor:
-        """The sum of those rows at the indices of each segment that the table has; float32.
+        """The sum or the mean of the rows at the indices of each segment; float32.
 
-        For Mean it is divided by the number of indices.
+        Of a sparse table those rows are summed that it has; for Mean the sum is divided by the
+        number of indices.
         """
-        return _reduced(bits, table, indices, lengths, mapping=mapping, mean="Mean" in kind)
+        mean = "Mean" in kind
+        return _reduced(bits, table, indices, lengths, mapping=mapping, mean=mean, out=out)
 
-    @operator(f"SparseLengthsWeightedSum{bits}BitRowwiseSparse", **mapped)
-    def sparse_weighted_sum(
-        table: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor, mapping: Tensor
+    @operator(f"SparseLengthsWeightedSum{dense}", inputs="4", **how)
+    @operator(f"SparseLengthsWeightedSum{sparse}", inputs="5", effects=("errors",), **how)
+    def weighted_sum(
+        table: Tensor,
+        weights: Tensor,
+        indices: Tensor,
+        lengths: Tensor,
+        mapping: Tensor | None = None,
+        *,
+        out: Out = None,
     ) -> Tensor:
-        """The sum of the rows that the table has, times their weights; float32."""
-        return _reduced(bits, table, indices, lengths, weights, mapping)
+        """The sum of the rows at the indices, or of those in the table, times their weights."""
+        return _reduced(bits, table, indices, lengths, weights, mapping, out=out)
 
 
 for _bits in (2, 4, 8):

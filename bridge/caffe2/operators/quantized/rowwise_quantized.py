@@ -56,7 +56,7 @@ def _quantized(x: Tensor, half: bool) -> Tensor:
     return done.reshape(*x.shape[:-1], done.shape[1])
 
 
-def dequantized(rows: Tensor, half: bool = False) -> Tensor:
+def dequantized(rows: Tensor, half: bool = False, out: Out = None) -> Tensor:
     """Return rows of bytes, the last dimension, as float32; `half`: scale and bias are float16.
 
     Raises EnforceNotMet: the rows are too short.
@@ -64,7 +64,11 @@ def dequantized(rows: Tensor, half: bool = False) -> Tensor:
     tail = 4 if half else 8
     fits = rows.dim() > 0 and rows.shape[-1] > tail
     require(fits, f"rows are longer than their scale and bias, {tail} bytes", rows)
-    width = rows.shape[-1] - tail
+    *sizes, width = rows.shape
+    width -= tail
+    if not half and takes_kernels(rows, dtype=torch.uint8):
+        made = rows.new_empty((*sizes, width), dtype=torch.float32) if out is None else out
+        return run_kernel(byte_kernels.to_floats, rows, made, math.prod(sizes), width)
     ends = rows[..., width:].clone(memory_format=torch.contiguous_format)
     ends = ends.view(torch.float16 if half else torch.float32).float()
     return rows[..., :width].float() * ends[..., :1] + ends[..., 1:]
@@ -92,12 +96,7 @@ def float_to_fused_8bit_rowwise_quantized_half_scale_bias(x: Tensor) -> Tensor:
 @operator("Fused8BitRowwiseQuantizedToFloat", types=BYTES, gradient="none")
 def fused_8bit_rowwise_quantized_to_float(x: Tensor, *, out: Out = None) -> Tensor:
     """Convert rows of bytes, the last dimension, to float32."""
-    if takes_kernels(x, dtype=torch.uint8) and x.dim() and x.shape[-1] > 8:
-        *sizes, width = x.shape
-        if out is None:
-            out = x.new_empty((*sizes, width - 8), dtype=torch.float32)
-        return run_kernel(byte_kernels.to_floats, x, out, math.prod(sizes), width - 8)
-    return dequantized(x)
+    return dequantized(x, out=out)
 
 
 @operator("Fused8BitRowwiseQuantizedToHalfFloat", types=BYTES, gradient="none")
@@ -115,11 +114,11 @@ def fused_8bit_rowwise_quantized_half_scale_bias_to_float(x: Tensor) -> Tensor:
 
 
 @operator("GatherFused8BitRowwise", types={"data": BYTES, "indices": INTS})
-def gather_fused_8bit_rowwise(data: Tensor, indices: Tensor) -> Tensor:
+def gather_fused_8bit_rowwise(data: Tensor, indices: Tensor, *, out: Out = None) -> Tensor:
     """The rows at the indices as float32."""
     require(data.dim() == 2, "the data have two dimensions", data)
-    found = dequantized(select_rows(data, indices))
-    return found.view(*indices.shape, found.shape[1])
+    rows = select_rows(data, indices).view(*indices.shape, data.shape[1])
+    return dequantized(rows, out=out)
 
 
 @operator("FloatToRowwiseQuantized8Bits", gradient="none")

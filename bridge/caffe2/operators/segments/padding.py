@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import OutputCount, operator
+from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.operators.base import length_kernels
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, INTS, has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import (
-    along_rows,
     check_lengths,
     positions_in_segments,
     segment_ids,
@@ -44,10 +45,8 @@ def _unchanged(data: Tensor, lengths: Tensor | None, outputs: int) -> tuple[Tens
     return data, lengths
 
 
-def _row(row: Tensor | None, data: Tensor) -> Tensor:
+def _row(row: Tensor, data: Tensor) -> Tensor:
     """Return a row of padding: (1, ...)."""
-    if row is None:
-        return data.new_zeros((1, *data.shape[1:]))
     require(row.numel() == math.prod(data.shape[1:]), "padding has the sizes of a row", row, data)
     return row.reshape(1, *data.shape[1:])
 
@@ -73,6 +72,7 @@ def add_padding(
     padding_width: int = 1,
     end_padding_width: int = -1,
     outputs: OutputCount = 2,
+    out: Out = None,
 ) -> tuple[Tensor, Tensor | None]:
     """Segments with rows before (input 2, by default 0) and after (input 3, by default the same).
 
@@ -82,22 +82,49 @@ def add_padding(
     head, tail = _widths(padding_width, end_padding_width)
     if not head and not tail:
         return _unchanged(data, lengths, outputs)
-    lengths = _lengths_of(data, lengths)
-    first = _row(before, data)
+    first = None if before is None else _row(before, data)
     last = first if after is None else _row(after, data)
-    ids = segment_ids(lengths, data.shape[0])
+    return _padded(data, lengths, first, last, head, tail, out)
+
+
+def _padded(
+    data: Tensor,
+    lengths: Tensor | None,
+    first: Tensor | None,
+    last: Tensor | None,
+    head: int,
+    tail: int,
+    out: Out,
+) -> tuple[Tensor, Tensor]:
+    """Return segments with `head` rows more before each, and `tail` after it; fewer, if negative.
+
+    first, last: the rows to add, None for zeros. Also return the new lengths.
+    """
+    lengths = _lengths_of(data, lengths)
+    n, count = data.shape[0], lengths.shape[0]
+    total = n + count * (head + tail)
+    rows = [data, *(one for one in (first, last) if one is not None)]
+    plain = total >= 0 and takes_kernels(*rows, dtype=data.dtype)
+    if plain and takes_kernels(lengths, dtype=torch.int32):
+        made, longer = out if isinstance(out, tuple) else (out, None)
+        made = data.new_empty((total, *data.shape[1:])) if made is None else made
+        longer = torch.empty_like(lengths) if longer is None else longer
+        sizes = count, n, math.prod(data.shape[1:]), data.element_size(), head, tail
+        given = longer, data, lengths, first, last, *sizes
+        return run_kernel(length_kernels.padded, made, *given), longer
     longer = lengths + (head + tail)
-    ends = longer.cumsum(0, dtype=torch.int64)
-    starts = ends - longer
-    count = lengths.shape[0]
-    places = starts[ids] + positions_in_segments(lengths, ids) + head
-    padded = data.new_zeros((data.shape[0] + count * (head + tail), *data.shape[1:]))
-    padded = padded.index_copy(0, places, data)
-    for row, n, begins in ((first, head, starts), (last, tail, ends - tail)):
-        if n and count:
-            rows = (begins[:, None] + torch.arange(n, device=data.device)).reshape(-1)
-            padded = padded.index_copy(0, rows, row.expand(count * n, *data.shape[1:]))
-    return padded, longer
+    if has_values(longer):
+        fits = not bool((longer < 0).any())
+        require(fits, f"no segment is shorter than its padding, {-head - tail}", lengths.tolist())
+    ids = segment_ids(longer, total)
+    within = positions_in_segments(longer, ids)
+    places = (lengths.cumsum(0, dtype=torch.int64) - lengths)[ids] + within - head
+    if head > 0 or tail > 0:
+        zeros = data.new_zeros((1, *data.shape[1:]))
+        rows = [data, *(zeros if one is None else one for one in (first, last))]
+        places = torch.where(within < head, n, places)
+        places = torch.where(within >= (longer - tail)[ids], n + 1, places)
+    return torch.cat(rows).index_select(0, places), longer
 
 
 @operator("RemovePadding", types=PADDED, outputs="1-2", gradient=_padding_gradient)
@@ -108,21 +135,13 @@ def remove_padding(
     padding_width: int = 1,
     end_padding_width: int = -1,
     outputs: OutputCount = 2,
+    out: Out = None,
 ) -> tuple[Tensor, Tensor | None]:
     """Segments without the rows before and after, see AddPadding. Output 1: the new lengths."""
     head, tail = _widths(padding_width, end_padding_width)
     if not head and not tail:
         return _unchanged(data, lengths, outputs)
-    lengths = _lengths_of(data, lengths)
-    both = head + tail
-    if has_values(lengths):
-        fits = not bool((lengths < both).any())
-        require(fits, f"no segment is shorter than its padding, {both}", lengths.tolist())
-    shorter = lengths - both
-    n = data.shape[0] - lengths.shape[0] * both
-    ids = segment_ids(shorter, n)
-    places = torch.arange(n, device=data.device) + ids * both + head
-    return data.index_select(0, places), shorter
+    return _padded(data, lengths, None, None, -head, -tail, out)
 
 
 @operator("GatherPadding", types=PADDED, outputs="1-2")
@@ -140,15 +159,12 @@ def gather_padding(
         return (data.new_zeros((), dtype=torch.int64),) * outputs
     lengths = _lengths_of(data, lengths)
     require(data.dtype != torch.bool, "the data are numbers", data.dtype)
-    if has_values(lengths):
-        fits = not bool((lengths < max(head, tail)).any())
-        require(fits, "no segment is shorter than its padding", lengths.tolist())
-    ids = segment_ids(lengths, data.shape[0])
-    within = positions_in_segments(lengths, ids)
-    sums = [
-        torch.where(along_rows(one, data), data, 0).sum(0, dtype=data.dtype)
-        for one in (within < head, within >= lengths[ids] - tail)
-    ]
+    check_lengths(lengths - max(head, tail))  # no segment is shorter than its padding
+    ends = lengths.cumsum(0, dtype=torch.int64)
+    sums = []
+    for begins, n in ((ends - lengths, head), (ends - tail, tail)):
+        rows = (begins[:, None] + torch.arange(n, device=data.device)).reshape(-1)
+        sums.append(data.index_select(0, rows).sum(0, dtype=data.dtype))
     return (sums[0], sums[1]) if outputs == 2 else (sums[0] + sums[1],)
 
 
