@@ -117,7 +117,10 @@ cdef OperatorCore _run_new(object table, DefinitionCore definition, str caller, 
     if new:
         new = missing_from(table, new)
     try:
-        operator = <OperatorCore?>create_operator(definition, table, caller)
+        if definition.generation == <long>_registry.generation:     # most often
+            operator = <OperatorCore?>definition.cls(definition, table)
+        else:
+            operator = <OperatorCore?>create_operator(definition, table, caller)
         while done < times:
             run(operator)
             done += 1
