@@ -31,7 +31,7 @@ if SMALL and GCC:
 # Modules whose calls take longer even so: doors, views, torch's tensors, tapes and loops.
 FAST = re.compile(
     r"bridge\.(at\.(indexing|storage_ops|tensor)|c10\.(dims|raw_parts|storage|tensor_impl|views)"
-    r"|exchange\.(numpy|torch_(export|layout|views))|front|single|wire\.|.*_kernels$"
+    r"|exchange\.(numpy|torch_(export|views))|front|single|wire\.|.*_kernels$"
     r"|caffe2\.(blobs\.put|workspaces\.(feed_fetch|run_once))"
     r"|caffe2\.execution\.(tape|taped_operator))"
 )
