@@ -42,7 +42,7 @@ inline std::vector<int64_t> numbers(const std::string& text) {
   return result;
 }
 
-// Element `i` of the pattern that `fill` writes; tests/conformance/replay.py makes the same.
+// Element `i` of the pattern that `fill` writes; tests/conformance/world.py makes the same.
 template <typename T>
 T pattern(int64_t seed, int64_t i) { return static_cast<T>((seed + i) % 100); }
 template <>
