@@ -43,7 +43,8 @@ __getattr__, __dir__ = lazily(
         ),
         "bridge.caffe2.execution.observers": "Observer",
         "bridge.caffe2.execution.runnable_net": "Net=RunnableNet",
-        "bridge.caffe2.files.handles": "Cursor DB Mode Transaction create_db registered_dbs",
+        "bridge.caffe2.files.handles": "Cursor DB Mode Transaction create_db",
+        "bridge.caffe2.files.databases": "registered_dbs",
         "bridge.caffe2.legacy.onnx_export": "export_to_onnx support_onnx_export",
         "bridge.caffe2.legacy.onnx_import": "Caffe2Backend",
         "bridge.caffe2.workspaces.plan_runs": (

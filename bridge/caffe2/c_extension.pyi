@@ -31,12 +31,12 @@ from bridge.caffe2.definitions.operator_types import nearby_names as nearby_opna
 from bridge.caffe2.definitions.operator_types import registry_key as op_registry_key
 from bridge.caffe2.execution.observers import Observer as Observer
 from bridge.caffe2.execution.runnable_net import RunnableNet as Net
+from bridge.caffe2.files.databases import registered_dbs as registered_dbs
 from bridge.caffe2.files.handles import DB as DB
 from bridge.caffe2.files.handles import Cursor as Cursor
 from bridge.caffe2.files.handles import Mode as Mode
 from bridge.caffe2.files.handles import Transaction as Transaction
 from bridge.caffe2.files.handles import create_db as create_db
-from bridge.caffe2.files.handles import registered_dbs as registered_dbs
 from bridge.caffe2.legacy.onnx_export import export_to_onnx as export_to_onnx
 from bridge.caffe2.legacy.onnx_export import support_onnx_export as support_onnx_export
 from bridge.caffe2.legacy.onnx_import import Caffe2Backend as Caffe2Backend

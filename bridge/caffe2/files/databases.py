@@ -34,7 +34,7 @@ def path_of(path: str | bytes | os.PathLike[Any], caller: str) -> str:
         raise EnforceTypeError(f"A database is at a path: {cause}.", caller) from cause
 
 
-def database_types() -> list[str]:
+def registered_dbs() -> list[str]:
     """List the types of databases, by Caffe2's names for them."""
     return list(_CLASSES)
 

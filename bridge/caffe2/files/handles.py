@@ -37,7 +37,6 @@ from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.files.database_interface import Reader, Record, Writer
 from bridge.caffe2.files.databases import (
     check_type,
-    database_types,
     open_reader,
     open_to_append,
     open_writer,
@@ -194,8 +193,3 @@ def create_db(db_type: str, source: str | bytes | os.PathLike[Any], mode: Mode) 
         raise EnforceTypeError("mode is one of Mode.read, Mode.write and Mode.new.", "create_db")
     check_type(db_type)
     return DB(db_type, path_of(source, "create_db"), mode)
-
-
-def registered_dbs() -> list[str]:
-    """List the types of databases, by Caffe2's names for them."""
-    return database_types()

@@ -17,6 +17,7 @@ import os
 import stat
 import struct
 from collections.abc import Iterator
+from functools import partial
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.wrapped_errors import wrap_error
@@ -97,13 +98,7 @@ class MiniDBReader(Reader):
                     f"{self.nbytes - at - _LENGTHS.size} follow",
                 )
             key = self._read(at + _LENGTHS.size, key_nbytes)
-
-            def read(begin: int = begin, nbytes: int = nbytes) -> bytes:
-                return self._read(begin, nbytes)
-
-            def view(begin: int = begin, nbytes: int = nbytes) -> memoryview:
-                return self._view(begin, nbytes)
-
+            read, view = partial(self._read, begin, nbytes), partial(self._view, begin, nbytes)
             yield Record(key, read, view, f"file {self._path!r}, byte {at}", end)
             at = end
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from bridge.caffe2 import core, workspace
-from bridge.caffe2.files.handles import DB, Mode, create_db, registered_dbs
+from bridge.caffe2.files.databases import registered_dbs
+from bridge.caffe2.files.handles import DB, Mode, create_db
 from tests.helpers.isolate import run_python
 from tests.helpers.workspaces import refused
 
