@@ -134,7 +134,7 @@ def put_elements(Wrapper tensor not None, list items not None: list[bytes]) -> N
     cdef TensorImpl impl = tensor.impl
     cdef PyObject** ours
     cdef PyObject** theirs
-    cdef list held
+    cdef list strings
     cdef bint enough
     cdef int64_t i
     allocation.mutable_data(impl, string_type, "Tensor.mutable_data")
@@ -143,11 +143,11 @@ def put_elements(Wrapper tensor not None, list items not None: list[bytes]) -> N
         raise ValueError(f"{len(items)} strings for {impl.c_numel} elements")
     if impl.c_numel == 0:
         return
-    held = _strings(impl)
-    lock_object(held)
-    enough = PyList_GET_SIZE(held) >= impl.offset + impl.c_numel
+    strings = _strings(impl)
+    lock_object(strings)
+    enough = PyList_GET_SIZE(strings) >= impl.offset + impl.c_numel
     if enough:
-        ours = (<ListFields*><PyObject*>held).ob_item + impl.offset
+        ours = (<ListFields*><PyObject*>strings).ob_item + impl.offset
         theirs = (<ListFields*><PyObject*>items).ob_item
         for i in range(impl.c_numel):
             ours[i], theirs[i] = theirs[i], ours[i]
@@ -168,20 +168,20 @@ def array_of_strings(Wrapper tensor not None) -> np.ndarray[Any, Any]:
     cdef PyObject** objects
     cdef PyObject** ours
     cdef PyObject* old
-    cdef list held
+    cdef list strings
     cdef bint enough
     cdef int64_t i
     impl.data("Tensor.data")
     array = empty([impl.c_sizes[i] for i in range(impl.ndim)], object)
     if impl.c_numel == 0:
         return array
-    held = _strings(impl)
+    strings = _strings(impl)
     PyObject_GetBuffer(array, &view, PyBUF_ND | PyBUF_WRITABLE)
     objects = <PyObject**>view.buf
-    lock_object(held)
-    enough = PyList_GET_SIZE(held) >= impl.offset + impl.c_numel
+    lock_object(strings)
+    enough = PyList_GET_SIZE(strings) >= impl.offset + impl.c_numel
     if enough:
-        ours = (<ListFields*><PyObject*>held).ob_item + impl.offset
+        ours = (<ListFields*><PyObject*>strings).ob_item + impl.offset
         for i in range(impl.c_numel):
             old = objects[i]
             Py_INCREF(<object>ours[i])

@@ -128,26 +128,27 @@ class NetBase:
             pairs = list(inputs.items())
         else:
             pairs = [one if isinstance(one, tuple) else (one, one) for one in inputs]
-        given = {str(old): str(new) for old, new in pairs}
+        input_names = {str(old): str(new) for old, new in pairs}
         wanted = [str(one) for one in outputs]
         for output in wanted:
             if not self.BlobIsDefined(output):
                 raise EnforceAssertionError(f"{output} is not defined.", caller)
-        ssa, versions = get_ssa(self._net, dict.fromkeys(given, 0))
-        used = get_op_ids_in_path(ssa, versions, list(given), wanted)
-        if set(used) & set(get_op_ids_in_path(ssa, versions, [], list(given))):
+        ssa, versions = get_ssa(self._net, dict.fromkeys(input_names, 0))
+        used = get_op_ids_in_path(ssa, versions, list(input_names), wanted)
+        if set(used) & set(get_op_ids_in_path(ssa, versions, [], list(input_names))):
             raise EnforceAssertionError(
                 "Some of the operators that the outputs need write the inputs.", caller
             )
-        undefined = get_undefined_blobs([ssa[i] for i in used]) - set(given)
+        undefined = get_undefined_blobs([ssa[i] for i in used]) - set(input_names)
         prefix = name + "/" if name else ""
         mapping = {
-            blob: given.get(blob, blob if blob in undefined else prefix + blob) for blob in versions
+            blob: input_names.get(blob, blob if blob in undefined else prefix + blob)
+            for blob in versions
         }
         clone = self.Clone(name, mapping, used, remap_funcs)
         proto = clone.Proto()
         del proto.external_input[:]
-        proto.external_input.extend([mapping[blob] for blob in given] + sorted(undefined))
+        proto.external_input.extend([mapping[blob] for blob in input_names] + sorted(undefined))
         del proto.external_output[:]
         proto.external_output.extend([mapping[blob] for blob in wanted])
         return clone, [clone.GetBlobRef(mapping[blob]) for blob in wanted]

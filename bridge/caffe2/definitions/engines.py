@@ -54,9 +54,9 @@ def SetOpEnginePref(op_type: str, op_pref: dict[int, list[str]]) -> None:
     registry.generation += 1
 
 
-def _per_op(given: Any, caller: str) -> dict[tuple[str, str], list[str]]:
+def _per_op(preferences: Any, caller: str) -> dict[tuple[str, str], list[str]]:
     found = {}
-    for kind, types in _by_kind(given, caller):
+    for kind, types in _by_kind(preferences, caller):
         if not isinstance(types, dict):
             raise EnforceTypeError("Preferences by operator type are a dict.", caller)
         for op_type, engines in types.items():
@@ -65,14 +65,14 @@ def _per_op(given: Any, caller: str) -> dict[tuple[str, str], list[str]]:
     return found
 
 
-def _for_all(given: Any, caller: str) -> dict[str, list[str]]:
-    return {kind: _names(engines, caller) for kind, engines in _by_kind(given, caller)}
+def _for_all(preferences: Any, caller: str) -> dict[str, list[str]]:
+    return {kind: _names(engines, caller) for kind, engines in _by_kind(preferences, caller)}
 
 
-def _by_kind(given: Any, caller: str) -> Iterable[tuple[str, Any]]:
-    if not isinstance(given, dict):
+def _by_kind(preferences: Any, caller: str) -> Iterable[tuple[str, Any]]:
+    if not isinstance(preferences, dict):
         raise EnforceTypeError("Preferences are a dict by device type.", caller)
-    for number, value in given.items():
+    for number, value in preferences.items():
         kind = device_kind(number) if isinstance(number, int) else None
         if kind is None:
             raise EnforceValueError(f"{number!r} is not the number of a device type.", caller)

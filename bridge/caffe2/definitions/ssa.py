@@ -69,13 +69,13 @@ def get_op_ids_in_path(
     ssa: Ssa, blob_versions: dict[str, int], inputs: Iterable[Any], outputs: Iterable[Any]
 ) -> list[int]:
     """Return the positions of the operators that compute `outputs` from the last `inputs`."""
-    given = {(str(name), blob_versions[str(name)]) for name in inputs}
+    path_inputs = {(str(name), blob_versions[str(name)]) for name in inputs}
     producers = get_output_producers(ssa)
     wanted = [(str(name), blob_versions[str(name)]) for name in outputs]
     used: set[int] = set()
     while wanted:
         blob = wanted.pop()
-        position = None if blob in given else producers.get(blob)
+        position = None if blob in path_inputs else producers.get(blob)
         if position is not None and position not in used:
             used.add(position)
             wanted.extend(ssa[position][0])

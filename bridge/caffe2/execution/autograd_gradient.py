@@ -34,7 +34,7 @@ def autograd_of(declaration: Declaration) -> Callable[[GradientMaker], None]:
             "needs the inputs, and the operator works in place of one; use another output, or "
             "declare the gradient",
         )
-        given = [o for o, one in enumerate(maker.given) if one is not None]
+        given = [o for o, one in enumerate(maker.output_gradients) if one is not None]
         wanted = [i for i in range(len(op.input)) if _is_real(declaration, i)]
         if not given or not wanted:
             return

@@ -161,10 +161,10 @@ class IR:
         """Return the gradient operators of one operator; empty if no output has a gradient."""
         step = self._steps[position]
         op = step.op
-        given = [self._gradients.get(name) for name in op.output]
-        if all(one is None for one in given) and op.type != "ZeroGradient":
+        output_gradients = [self._gradients.get(name) for name in op.output]
+        if all(one is None for one in output_gradients) and op.type != "ZeroGradient":
             return []
-        gradient_ops, input_gradients = GradientRegistry.GetGradientForOp(op, given)
+        gradient_ops, input_gradients = GradientRegistry.GetGradientForOp(op, output_gradients)
         if len(input_gradients) != len(op.input):
             raise EnforceNotMet(
                 f"The gradient function of {op.type!r} returned {len(input_gradients)} gradients "
@@ -172,7 +172,7 @@ class IR:
                 _CALLER,
                 condition="len(g_input) == len(op.input)",
             )
-        self._check_versions(step, gradient_ops, given)
+        self._check_versions(step, gradient_ops, output_gradients)
         input_gradients = self._rename_overwritten(position, gradient_ops, input_gradients)
         self._register_contributions(step, gradient_ops, input_gradients)
         fresh: dict[str, Gradient] = {}
@@ -184,10 +184,12 @@ class IR:
         self._gradients.update(fresh)
         return gradient_ops
 
-    def _check_versions(self, step: _Step, gradient_ops: list[Any], given: list[Gradient]) -> None:
+    def _check_versions(
+        self, step: _Step, gradient_ops: list[Any], output_gradients: list[Gradient]
+    ) -> None:
         """Raise EnforceNotMet if a gradient operator reads a blob that was written to since."""
         outputs_of: dict[str, str] = {}
-        for name, gradient in zip(step.op.output, given, strict=True):
+        for name, gradient in zip(step.op.output, output_gradients, strict=True):
             for blob in _blobs(gradient):
                 outputs_of.setdefault(blob, name)
         local: set[str] = set()
@@ -383,17 +385,17 @@ class GradientRegistry:
         """
         message = as_message(op, "OperatorDef", _OF_OPERATOR)
         try:
-            given = [_plain(one) for one in g_output]
+            output_gradients = [_plain(one) for one in g_output]
         except TypeError as cause:
             raise wrap_error("g_output must be a list of names", _OF_OPERATOR, cause) from cause
-        if len(given) != len(message.output):
+        if len(output_gradients) != len(message.output):
             raise EnforceTypeError(
-                f"{len(given)} gradients are given for {len(message.output)} outputs.",
+                f"{len(output_gradients)} gradients are given for {len(message.output)} outputs.",
                 _OF_OPERATOR,
                 condition="len(g_output) == len(op.output)",
             )
         try:
-            gradient_ops, input_gradients = cls._gradient(message, given)
+            gradient_ops, input_gradients = cls._gradient(message, output_gradients)
         except Exception as cause:
             raise wrap_error(
                 f"Exception when creating gradient for [{message.type}]", _OF_OPERATOR, cause
@@ -405,12 +407,12 @@ class GradientRegistry:
         )
 
     @classmethod
-    def _gradient(cls, op: Any, given: list[Any]) -> tuple[Any, Sequence[Any]]:
+    def _gradient(cls, op: Any, output_gradients: list[Any]) -> tuple[Any, Sequence[Any]]:
         registered = cls.gradient_registry_.get(op.type)
         built_in = declared_gradient(op.type)
         if built_in is None:
             if registered is not None:
-                return registered(op, given)
+                return registered(op, output_gradients)
             raise EnforceKeyError(
                 f"Operators of type {op.type!r} have no gradient. "
                 "GradientRegistry.RegisterGradient adds one; a StopGradient after the operator "
@@ -419,14 +421,14 @@ class GradientRegistry:
             )
         try:
             if registered is not None and getattr(built_in, "yields", False):
-                return registered(op, given)
-            maker = GradientMaker(op, given)
+                return registered(op, output_gradients)
+            maker = GradientMaker(op, output_gradients)
             check_names(op.type, op.input, op.output)
             built_in(maker)
         except Exception:
             if registered is None:
                 raise
-            return registered(op, given)
+            return registered(op, output_gradients)
         return maker.gradient_ops, maker.input_gradients
 
     @classmethod

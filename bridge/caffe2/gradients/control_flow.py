@@ -77,22 +77,22 @@ def _net_like(net: Any, operators: Iterable[Any], suffix: str = "_grad") -> Any:
     return found
 
 
-def _given_gradients(op: Any, gradients: Sequence[Any]) -> tuple[list[Any], list[str | None]]:
+def _distinct_gradients(op: Any, gradients: Sequence[Any]) -> tuple[list[Any], list[str | None]]:
     """Return copies that make gradients of several outputs distinct, and the gradients."""
     _require(len(gradients) == len(op.output), "a gradient, or None, for each output", op)
     copies: list[Any] = []
     found: list[str | None] = []
     known: dict[str, str] = {}
-    for name, given in zip(op.output, gradients, strict=True):
-        if not given:
+    for name, gradient in zip(op.output, gradients, strict=True):
+        if not gradient:
             found.append(None)
             continue
         if name not in known:
-            gradient = str(given)
-            if gradient in known.values():
-                gradient = f"{name}_{gradient}_DEDUP"
-                copies.append(_operator("Copy", [str(given)], [gradient]))
-            known[name] = gradient
+            distinct = str(gradient)
+            if distinct in known.values():
+                distinct = f"{name}_{gradient}_DEDUP"
+                copies.append(_operator("Copy", [str(gradient)], [distinct]))
+            known[name] = distinct
         found.append(known[name])
     _require(known, "the gradient of an output", op)
     return copies, found
@@ -127,10 +127,10 @@ def do_gradient(op: Any, gradients: Sequence[Any]) -> Result:
     }
     inner_of = {outer: inner for inner, outer in outer_of.items()}
     _require(inner_of.keys() == {*outer_names}, "an inner name for each outer blob", op)
-    operators, given = _given_gradients(op, gradients)
+    operators, distinct = _distinct_gradients(op, gradients)
     initial = {
         inner_of[name]: (inner_of[name] + _INNER, gradient)
-        for name, gradient in zip(op.output[:-1], given, strict=False)
+        for name, gradient in zip(op.output[:-1], distinct, strict=False)
         if gradient
     }
     outside = dict(initial.values())
@@ -184,8 +184,8 @@ def if_gradient(op: Any, gradients: Sequence[Any]) -> Result:
 
     Gradients that only one of them computes are set to zeros by the other.
     """
-    operators, given = _given_gradients(op, gradients)
-    initial = {str(name): one for name, one in zip(op.output, given, strict=True) if one}
+    operators, distinct = _distinct_gradients(op, gradients)
+    initial = {str(name): one for name, one in zip(op.output, distinct, strict=True) if one}
     net = _net_of(op, "then_net")
     _require(net is not None, "the argument then_net", op)
     then = _Branch(net, initial)
@@ -233,8 +233,8 @@ def _zeros(initial: dict[str, str], branch: _Branch, other: _Branch | None) -> l
 
 def while_gradient(op: Any, gradients: Sequence[Any]) -> Result:
     """Return the gradient of a While whose net is one Do: a While as long as there are scopes."""
-    operators, given = _given_gradients(op, gradients)
-    initial = {str(name): one for name, one in zip(op.output, given, strict=True) if one}
+    operators, distinct = _distinct_gradients(op, gradients)
+    initial = {str(name): one for name, one in zip(op.output, distinct, strict=True) if one}
     loop = _net_of(op, "loop_net")
     body = loop.op[0] if loop is not None and len(loop.op) == 1 else None
     _require(body is not None and body.type == "Do" and len(body.output), "one Do as its net", op)

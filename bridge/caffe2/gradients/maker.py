@@ -19,19 +19,19 @@ _CALLER = "GradientRegistry.GetGradientForOp"
 
 
 class GradientMaker:
-    """Builds the gradient operators of `op`, from the gradients `given` of its outputs.
+    """Builds the gradient operators of `op`, from the gradients of its outputs.
 
     The method names are Caffe2's: I(i) and O(i) return inputs and outputs of the operator, GO(i)
-    the given gradient of an output, GI(i) the gradient of an input. `gradient_ops` holds the added
+    the gradient of an output, GI(i) the gradient of an input. `gradient_ops` holds the added
     operators, which have the device, the engine and the arguments of `op`. `input_gradients` holds
     the gradient of each input that GI, GI_slice or set_gradient named, and None for the others.
 
     Follows GradientMakerBase, caffe2/core/operator_gradient.h, PyTorch 1.8.1.
     """
 
-    def __init__(self, op: Any, given: Sequence[Gradient]) -> None:
+    def __init__(self, op: Any, output_gradients: Sequence[Gradient]) -> None:
         self.op = op
-        self.given = given
+        self.output_gradients = output_gradients
         self.gradient_ops: list[Any] = []
         self.input_gradients: list[Gradient] = [None] * len(op.input)
         self._arguments: dict[str, dict[str, Any]] | None = None
@@ -49,15 +49,15 @@ class GradientMaker:
     def GO(self, i: int) -> str:
         """Return the gradient of output `i`. Raises EnforceNotMet: it is sparse or missing."""
         output = self.O(i)
-        given = self.given[i]
+        gradient = self.output_gradients[i]
         self.enforce(
-            given is not None, f"needs the gradient of output {output!r}, which is missing"
+            gradient is not None, f"needs the gradient of output {output!r}, which is missing"
         )
         self.enforce(
-            not isinstance(given, GradientSlice),
+            not isinstance(gradient, GradientSlice),
             f"needs a dense gradient of output {output!r}, not a sparse one",
         )
-        return str(given)
+        return str(gradient)
 
     def GI(self, i: int) -> str:
         """Return a name for the gradient of input `i`, and record it as dense.

@@ -125,7 +125,7 @@ def declared_gradient(op_type: str) -> Callable[[GradientMaker], None] | None:
 
 
 def _by_function(function: Callable[..., Any], maker: GradientMaker) -> None:
-    operators, gradients = function(maker.op, maker.given)
+    operators, gradients = function(maker.op, maker.output_gradients)
     if operators is not None:
         several = operators if isinstance(operators, list) else [operators]
         maker.gradient_ops.extend(several)

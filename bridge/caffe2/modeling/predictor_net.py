@@ -42,8 +42,8 @@ def ExtractPredictorNet(
     check_text(source, (source.name,), _CALLER)
     inputs, outputs = {str(one) for one in input_blobs}, {str(one) for one in output_blobs}
     names = {str(old): str(new) for old, new in (renames or {}).items()}
-    given = set(source.external_input)
-    known = (given | inputs) - {str(one) for one in disabled_inputs or ()}
+    external_inputs = set(source.external_input)
+    known = (external_inputs | inputs) - {str(one) for one in disabled_inputs or ()}
     used, written = set(inputs), set(outputs)
     net = Net(source.name + "_predict")
     target = net.Proto()
@@ -52,12 +52,12 @@ def ExtractPredictorNet(
             continue
         new = copied(operator, "OperatorDef", _CALLER)
         if new.type == "RecurrentNetwork":
-            used |= given.intersection(_rewrite_step_net(new, device, names))
+            used |= external_inputs.intersection(_rewrite_step_net(new, device, names))
         if device is not None:
             _place(new, device)
         _refuse_training(new)
         known.update(new.output)
-        used |= given.intersection(new.input)
+        used |= external_inputs.intersection(new.input)
         written |= set(source.external_output).intersection(new.output)
         remap_input(new, names)
         rename(new.output, names)

@@ -29,8 +29,8 @@ def from_dtype(dtype: Any, _outer_shape: tuple[int, ...] = ()) -> Field:
     >>> schema.from_dtype(np.dtype([("a", np.int32), ("b", np.float32, (2,))])).field_names()
     ['a', 'b']
     """
-    given = np.dtype(dtype)
-    base, shape = given.base, _outer_shape + given.shape
+    whole = np.dtype(dtype)
+    base, shape = whole.base, _outer_shape + whole.shape
     if base.names is None:
         return Scalar((base, shape) if shape else base)
     return Struct(*[(name, from_dtype(base[name], shape)) for name in base.names])
@@ -55,9 +55,9 @@ def from_column_list(
     >>> record.field_names(), type(record.a).__name__
     (['a:lengths', 'a:values', 'b'], 'List')
     """
-    given = {"col_types": col_types, "col_blobs": col_blobs, "col_metadata": col_metadata}
+    columns = {"col_types": col_types, "col_blobs": col_blobs, "col_metadata": col_metadata}
     filled = []
-    for what, values in given.items():
+    for what, values in columns.items():
         if values is not None and len(values) != len(col_names):
             raise EnforceAssertionError(
                 f"col_names and {what} must have the same length.", "from_column_list"
@@ -100,12 +100,12 @@ def from_blob_list(schema: Field, values: Any, throw_on_type_mismatch: bool = Fa
         raise EnforceAssertionError("Argument `schema` must be a Field.", caller)
     record = schema.clone_schema()
     leaves = record.all_scalars()
-    given = [values] if isinstance(values, BlobReference) else list(values)
-    if len(leaves) != len(given):
+    leaf_values = [values] if isinstance(values, BlobReference) else list(values)
+    if len(leaves) != len(leaf_values):
         raise EnforceAssertionError(
-            f"Values must have {len(leaves)} elements, got {len(given)}.", caller
+            f"Values must have {len(leaves)} elements, got {len(leaf_values)}.", caller
         )
-    for leaf, value in zip(leaves, given, strict=True):
+    for leaf, value in zip(leaves, leaf_values, strict=True):
         leaf.set_value(value, throw_on_type_mismatch, unsafe=True)
     return record
 

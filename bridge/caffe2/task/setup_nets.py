@@ -66,18 +66,18 @@ def get_setup_nets(
     return found["init"], found["exit"]
 
 
-def _listed(given: Any, method: str) -> list[Any]:
-    if given is None:
+def _listed(nets: Any, method: str) -> list[Any]:
+    if nets is None:
         return []
-    if isinstance(given, (list, tuple)):
-        return list(given)
-    if not isinstance(given, (Net, ExecutionStep)):
+    if isinstance(nets, (list, tuple)):
+        return list(nets)
+    if not isinstance(nets, (Net, ExecutionStep)):
         raise EnforceTypeError(
-            f"Unsupported type for {method}: {type(given)}; a net, a step or a list of them is "
+            f"Unsupported type for {method}: {type(nets)}; a net, a step or a list of them is "
             "needed.",
             "get_setup_nets",
         )
-    return [given]
+    return [nets]
 
 
 def add_setup_steps(

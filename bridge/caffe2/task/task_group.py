@@ -72,9 +72,9 @@ class TaskOutput:
 
     def __init__(self, names: Any) -> None:
         self._schema = names if isinstance(names, Field) else None
-        given = names.field_blobs() if isinstance(names, Field) else names
-        self._is_scalar = type(given) not in (tuple, list)
-        self.names: Any = [given] if self._is_scalar else given
+        blobs = names.field_blobs() if isinstance(names, Field) else names
+        self._is_scalar = type(blobs) not in (tuple, list)
+        self.names: Any = [blobs] if self._is_scalar else blobs
         self._values: Any = None
         self._fetch_func: Callable[[Any], Any] | None = None
 

@@ -109,25 +109,25 @@ def FillRandomNetworkInputs(net: Any, input_dims: Any, input_types: Any) -> None
     caller = "FillRandomNetworkInputs"
     message = as_message(net, "NetDef", caller)
     written: set[str] = set()
-    taking = []
+    reading = []
     for operator in message.op:
         if operator.input and not written.issuperset(operator.input):
-            taking.append(operator)
+            reading.append(operator)
         written.update(operator.output)
-    for given in (input_dims, input_types):
-        if not hasattr(given, "__len__") or not all(hasattr(one, "__len__") for one in given):
+    for argument in (input_dims, input_types):
+        if not hasattr(argument, "__len__") or not all(hasattr(one, "__len__") for one in argument):
             raise EnforceTypeError(
                 "Sizes and types are lists of lists, one for each operator that takes inputs.",
                 caller,
             )
-    if not len(taking) == len(input_dims) == len(input_types):
+    if not len(reading) == len(input_dims) == len(input_types):
         raise EnforceValueError(
-            f"{len(taking)} operators take inputs from outside; there are sizes for "
+            f"{len(reading)} operators take inputs from outside; there are sizes for "
             f"{len(input_dims)} and types for {len(input_types)}.",
             caller,
         )
     fed: dict[str, Any] = {}
-    for operator, sizes, types in zip(taking, input_dims, input_types, strict=True):
+    for operator, sizes, types in zip(reading, input_dims, input_types, strict=True):
         if not len(operator.input) == len(sizes) == len(types):
             raise EnforceValueError(
                 f"{operator.type} takes {len(operator.input)} inputs; there are {len(sizes)} "

@@ -57,7 +57,7 @@ class Predictor:
         """
         caller = "Predictor.run"
         if isinstance(inputs, dict):
-            given = [(name_of(name, caller), value) for name, value in inputs.items()]
+            feeds = [(name_of(name, caller), value) for name, value in inputs.items()]
         elif isinstance(inputs, (list, tuple)):
             if len(inputs) > len(self._inputs):
                 raise EnforceValueError(
@@ -65,18 +65,18 @@ class Predictor:
                     caller,
                     condition="len(inputs) <= len(external_input)",
                 )
-            given = list(zip(self._inputs, inputs, strict=False))
+            feeds = list(zip(self._inputs, inputs, strict=False))
         else:
             raise EnforceTypeError(
                 f"Inputs are a list or a dict, not {type(inputs).__name__}.", caller
             )
-        for name, _ in given:
+        for name, _ in feeds:
             if name not in self._workspace._blobs:
                 raise EnforceKeyError(
                     f"The net has no blob {name!r}; its inputs are {listed(self._inputs)}.",
                     caller,
                 )
-        for name, value in given:
+        for name, value in feeds:
             feed_named(self._workspace, name, value, None, caller)
         self._net._run(caller)
         return [fetch_named(self._workspace, name, caller) for name in self._outputs]

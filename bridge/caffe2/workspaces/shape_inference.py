@@ -119,10 +119,10 @@ def _of_workspace() -> dict[str, Known]:
 
 
 def _known_from(dimensions: dict[str, list[int]], types: dict[str, int]) -> dict[str, Known]:
-    for given in (dimensions, types):
-        if not isinstance(given, dict):
+    for by_name in (dimensions, types):
+        if not isinstance(by_name, dict):
             raise EnforceTypeError(
-                f"Sizes and types are dicts by name, not {type(given).__name__}.", _CALLER
+                f"Sizes and types are dicts by name, not {type(by_name).__name__}.", _CALLER
             )
     known: dict[str, Known] = {}
     for name, sizes in dimensions.items():

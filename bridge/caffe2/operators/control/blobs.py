@@ -24,7 +24,7 @@ from bridge.exchange.import_tensor import import_tensor
 
 def _copied_back(maker: GradientMaker) -> None:
     back = {"CopyCPUToGPU": "CopyGPUToCPU", "CopyGPUToCPU": "CopyCPUToGPU"}[maker.op.type]
-    given = maker.given[0]
+    given = maker.output_gradients[0]
     if isinstance(given, GradientSlice):
         gradient = maker.GI_slice(0)
         maker.add(back, [str(given.indices)], [gradient.indices])

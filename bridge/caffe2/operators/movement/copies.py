@@ -72,7 +72,7 @@ def negate_gradient(x: Tensor, *, out: Out = None) -> Tensor:
 
 
 def _dense_gradient(maker: GradientMaker) -> None:
-    given = maker.given[0]
+    given = maker.output_gradients[0]
     if isinstance(given, GradientSlice):
         maker.add("SparseToDense", [*map(str, given), maker.I(0)], [maker.GI(0)])
     else:

@@ -165,7 +165,7 @@ def lengths_partition(
 
 def _gather_by_key_gradient(maker: GradientMaker) -> None:
     """Partition the gradient into the rows of each table that they were gathered from."""
-    given = maker.given[0]
+    given = maker.output_gradients[0]
     is_sparse = isinstance(given, GradientSlice)
     inputs = [maker.I(0), *(map(str, given) if isinstance(given, GradientSlice) else [maker.GO(0)])]
     outputs = []

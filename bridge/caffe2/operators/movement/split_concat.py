@@ -144,7 +144,7 @@ def _parts(x: Tensor, axis: int, sizes: list[int], narrow: bool, out: Out) -> tu
 
 
 def _concat_gradient(maker: GradientMaker) -> None:
-    if maker.given[0] is not None:
+    if maker.output_gradients[0] is not None:
         add_pattern("Split g0 o1 > *", maker)
 
 
@@ -155,7 +155,7 @@ for _name in ("Concat", "DepthConcat"):
 
 
 def _split_gradient(maker: GradientMaker) -> None:
-    parts = [maker.GO(i) for i, given in enumerate(maker.given) if given is not None]
+    parts = [maker.GO(i) for i, given in enumerate(maker.output_gradients) if given is not None]
     maker.add("Concat", parts, [maker.GI(0), f"_{maker.I(0)}_grad_dims"])
 
 
