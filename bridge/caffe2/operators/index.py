@@ -53,12 +53,11 @@ elementwise.activations: BatchBoxCox Elu EluGradient Gelu GeluGradient Glu HardS
   ThresholdedReluGradient
 elementwise.binary: Add AddGradient And BitwiseAnd BitwiseOr BitwiseXor Div DivGradient EQ GE GT LE
   LT Mul MulGradient NE Or Pow Sub SubGradient Xor
-elementwise.cast: Cast FloatToHalf HalfToFloat
-elementwise.functions: Abs AbsGradient Acos AcosGradient Asin AsinGradient Atan AtanGradient Cbrt
-  CbrtGradient Ceil Clip ClipGradient ClipTensorByScaling Cos CosGradient Cosh CoshGradient Cube
-  CubeGradient EnsureClipped Erf ErfGradient Exp Floor HardSigmoid IsNaN Log Mod Negative Not
-  Reciprocal ReciprocalGradient ReluN ReplaceNaN Rsqrt RsqrtGradient Scale Sign Sin SinGradient Sinh
-  SinhGradient Sqr Sqrt Tan TanGradient
+elementwise.functions: Abs AbsGradient Acos AcosGradient Asin AsinGradient Atan AtanGradient Cast
+  Cbrt CbrtGradient Ceil Clip ClipGradient ClipTensorByScaling Cos CosGradient Cosh CoshGradient
+  Cube CubeGradient EnsureClipped Erf ErfGradient Exp FloatToHalf Floor HalfToFloat HardSigmoid
+  IsNaN Log Mod Negative Not Reciprocal ReciprocalGradient ReluN ReplaceNaN Rsqrt RsqrtGradient
+  Scale Sign Sin SinGradient Sinh SinhGradient Sqr Sqrt Tan TanGradient
 elementwise.nary: Accumulate Conditional Max MaxGradient Mean MeanGradient Min MinGradient Sum
   SumInt SumRelu WeightedSum WeightedSumGradient Where
 fills.random: Float16UniformFill GaussianFill MSRAFill SparseDropoutWithReplacement UniformFill
@@ -113,7 +112,6 @@ movement.slice_gather: BatchGather BatchGatherGradient Gather GatherRanges Gathe
 movement.sparse_to_dense: BatchDenseToSparse BatchSparseToDense DenseVectorToIdList SparseToDense
 movement.sparse_to_dense_mask: SparseToDenseMask SparseToDenseMaskGradient
 movement.split_concat: Concat DepthConcat DepthSplit Split SplitByLengths
-objects.index_hash: IndexHash
 objects.maps_and_counters: AtomicFetchAdd AtomicFetchAdd64 CheckAtomicBool CheckCounterDone
   ConditionalSetAtomicBool CountDown CountUp CreateAtomicBool CreateCounter CreateMap CreateMutex
   IndexFreeze IndexGet IndexLoad IndexSize IndexStore IntIndexCreate KeyValueToMap LongIndexCreate
@@ -192,7 +190,7 @@ reductions.reduce_all: ArgMax ArgMin ColwiseMax ColwiseMaxGradient DotProductWit
   RowwiseMaxGradient SumElements SumElementsGradient SumElementsInt SumSqrElements
 refused: Int8GenQuantParams Onnxifi
 search.buckets: AccumulateHistogram BatchBucketOneHot BatchBucketize BatchOneHot Bucketize Histogram
-  OneHot Quantile SegmentOneHot SelfBinningHistogram
+  IndexHash OneHot Quantile SegmentOneHot SelfBinningHistogram
 search.find: Find FindDuplicateElements IsMemberOf KeySplit NGramFromCategorical Unique
 search.percentiles: BisectPercentile Percentile
 search.piecewise: PiecewiseLinearTransform StumpFunc StumpFuncIndex

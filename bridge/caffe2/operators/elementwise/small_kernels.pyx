@@ -10,7 +10,7 @@ win.
 
 from libc.math cimport erff, expf
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy, memmove
+from libc.string cimport memmove
 
 from bridge.caffe2.operators.base.cloned cimport cloned_void
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
@@ -224,26 +224,6 @@ def by_channel(
                 target[i] = source[i] * by + plus
             source += area
             target += area
-    return y
-
-
-def join(y: Tensor, list xs: list[Tensor], int64_t rows, list widths: list[int]) -> Tensor:
-    """Set `y` to the rows of `xs` beside each other, and return it.
-
-    An x has `rows` rows of its width in elements.
-    """
-    cdef int64_t width = sum(widths), i, n, start = 0
-    cdef float *target = floats_of(y, rows * width)
-    cdef const float *source
-    cdef Py_ssize_t k
-    for k in range(len(xs)):
-        n = widths[k]
-        if n == 0:              # and maybe no memory: memcpy takes no NULL
-            continue
-        source = floats_of(xs[k], rows * n)
-        for i in range(rows):
-            memcpy(target + i * width + start, source + i * n, n * sizeof(float))
-        start += n
     return y
 
 

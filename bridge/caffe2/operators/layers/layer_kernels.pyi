@@ -3,17 +3,6 @@
 
 from torch import Tensor
 
-def local_response(
-    x: Tensor,
-    y: Tensor,
-    base: Tensor,
-    images: int,
-    channels: int,
-    area: int,
-    size: int,
-    factor: float,
-    bias: float,
-) -> Tensor: ...
 def moments(
     x: Tensor, mean: Tensor, variance: Tensor, images: int, channels: int, area: int
 ) -> Tensor: ...

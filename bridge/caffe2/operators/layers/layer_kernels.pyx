@@ -5,9 +5,7 @@
 Operands are row-major torch tensors; only their numbers of elements are checked. The first one is
 set and returned unless a function says otherwise.
 
-- Sums over channels and over planes of images, of any size: torch has no fast call for either. A
-  sum over neighbouring channels is a pooling whose windows lie across memory, and `var_mean` takes
-  eight times as long as reading.
+- Moments of the channels of images, of any size: `var_mean` takes eight times as long as reading.
 - Distances of pairs of rows, products of small matrices, and softmax of short rows: torch takes
   four times as long where a row is shorter than its vectors, which have 16 elements at most.
 - Steps of an LSTM: torch needs some twenty calls for one. States are (n, d), gates (n, 4, d):
@@ -25,59 +23,8 @@ from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
 
 cdef enum:
-    BLOCK = 512     # elements of a plane at once: the channels of a window stay in the cache
     LANES = 128
     WORTH_RELEASING = 1 << 15   # elements, for which the lock is given to other threads
-
-
-cdef void add_squares(const float *x, Py_ssize_t n, float factor, float *into) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        into[i] += factor * (x[i] * x[i])
-
-
-cdef void over_power(const float *x, const float *base, Py_ssize_t n, float *y) noexcept nogil:
-    """Set `y` to x / base^0.75."""
-    cdef Py_ssize_t i
-    cdef float root
-    for i in range(n):
-        root = sqrtf(base[i])
-        y[i] = x[i] / (root * sqrtf(root))
-
-
-def local_response(
-    x: Tensor, y: Tensor, base: Tensor, Py_ssize_t images, Py_ssize_t channels, Py_ssize_t area,
-    Py_ssize_t size, float factor, float bias
-) -> Tensor:
-    """Set `base` to bias + factor * the sum of the squares of the `size` nearest channels.
-
-    And `y`, which is returned, to x / base^0.75, the power that LRN mostly has.
-
-    x, y, base: (images, channels, area). Channels beyond the first and the last count
-    as zero; of an even `size` one more is after than before.
-    """
-    cdef Py_ssize_t before = (size - 1) // 2, image, c, other, start, n, i, offset
-    cdef const float *sources = floats_of(x, images * channels * area)
-    cdef float *targets = floats_of(y, images * channels * area)
-    cdef float *bases = floats_of(base, images * channels * area)
-    cdef const float *source
-    cdef float *sums
-    with nogil:
-        for image in range(images):
-            start = 0
-            while start < area:
-                n = BLOCK if area - start > BLOCK else area - start
-                offset = image * channels * area + start
-                source = sources + offset
-                for c in range(channels):
-                    sums = bases + offset + c * area
-                    for i in range(n):
-                        sums[i] = bias
-                    for other in range(max(c - before, 0), min(c + (size - before), channels)):
-                        add_squares(source + other * area, n, factor, sums)
-                    over_power(source + c * area, sums, n, targets + offset + c * area)
-                start += BLOCK
-    return y
 
 
 cdef void add_moments(

@@ -19,9 +19,7 @@ from bridge.caffe2.operators.base.checks import (
     require,
     shaped_like,
 )
-from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.defined_mode import first_buffer
-from bridge.caffe2.operators.layers import layer_kernels
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 
@@ -335,13 +333,6 @@ def lrn(
     order = image_order(order)
     x = channels_first(x, order)
     room = first_buffer(out)
-    if order == "NCHW" and beta == 0.75 and takes_kernels(x) and x.dim() == 4 and x.numel():
-        require(size > 0, "size is positive", size)
-        y = torch.empty_like(x) if room is None else room
-        base = torch.empty_like(x) if out is None or outputs == 1 else out[1]
-        numbers = (*x.shape[:2], x.shape[2] * x.shape[3], size, alpha / size, bias)
-        y = run_kernel(layer_kernels.local_response, x, y, base, *numbers)
-        return (y, base) if outputs == 2 else (y,)
     base = _base(x, size, alpha, bias)
     if room is None:
         found = channels_last(x * _power(base, beta), order)

@@ -203,20 +203,6 @@ def repeat(y: Tensor, x: Tensor, int64_t rows, int64_t width) -> Tensor:
     return y
 
 
-def sum_rows(y: Tensor, x: Tensor, int64_t rows, int64_t width) -> Tensor:
-    """Set `y` to the sum of the rows of `x`, float32."""
-    cdef float *target = floats_of(y, width)
-    cdef const float *source = floats_of(x, rows * width)
-    cdef double total
-    cdef int64_t i, j
-    for j in range(width):
-        total = 0
-        for i in range(rows):
-            total += source[i * width + j]
-        target[j] = <float>total
-    return y
-
-
 def last_of_ids(
     y: Tensor, ids: Tensor, rows: Tensor, known: Tensor, columns: Tensor, int64_t n, int64_t size,
     int64_t segments

@@ -14,10 +14,7 @@ from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import INT32, axis_from_front, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
-from bridge.caffe2.operators.elementwise import small_kernels
 from bridge.caffe2.operators.movement import row_kernels
-
-_FEW_ROWS = 64  # of which each is a copy; for more, torch's loops win
 
 
 def _axis_of(axis: int | None, order: str | None) -> int:
@@ -56,12 +53,6 @@ def concat(
             )
     lengths = [1 if stacks else x.shape[along] for x in xs]
     sizes = torch.tensor(lengths, dtype=torch.int32, device=first.device)
-    if out is not None and not stacks and takes_kernels(out[0], *xs):
-        widths = [math.prod(x.shape[along:]) for x in xs]
-        rows = math.prod(first.shape[:along])
-        if rows * len(xs) <= _FEW_ROWS:
-            y = run_kernel(small_kernels.join, out[0], list(xs), rows, widths)
-            return y, out[1].copy_(sizes)
     join = torch.stack if stacks else torch.cat
     if out is None:
         return join(xs, along), sizes

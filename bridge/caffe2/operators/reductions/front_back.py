@@ -47,9 +47,6 @@ def _counting(matrix: Tensor, lengths: Tensor, n: int, front: bool, other: float
 
 def _total(x: Tensor, lengths: Tensor | None, n: int, front: bool, out: Out) -> Tensor:
     if front and n == 1 and lengths is None and x.dim():
-        if x.numel() and takes_few(x):
-            y = x.new_empty(x.shape[1:]) if out is None else out
-            return run_kernel(row_kernels.sum_rows, y, x, x.shape[0], x.numel() // x.shape[0])
         return torch.sum(x, 0, dtype=x.dtype, out=out)
     matrix, kept = _as_matrix(x, n, front)
     if lengths is not None and x.numel():

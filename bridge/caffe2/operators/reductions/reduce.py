@@ -7,6 +7,8 @@ Follows reduce_ops.h and moments_op.h in caffe2/operators, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -81,56 +83,39 @@ def kept_sizes(x: Tensor, axes: list[int] | None) -> list[int]:
     return [1 if i in over else size for i, size in enumerate(x.shape)]
 
 
-def _broadcast(dy: Tensor, x: Tensor, y: Tensor, axes: list[int] | None) -> tuple[Tensor, Tensor]:
-    """Return dY and Y in sizes that broadcast with X."""
-    sizes = kept_sizes(x, axes)
-    require(dy.numel() == y.numel(), "dY has the shape of Y", dy, y)
-    return dy.reshape(sizes), y.reshape(sizes)
+def _declare_gradient(
+    name: str, formula: str, slope: Callable[[Tensor, Tensor, Tensor], Tensor]
+) -> None:
+    """Declare dX = `slope`(dY, X, Y), where dY and Y have sizes that broadcast with X."""
+
+    def compute(dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None) -> Tensor:
+        sizes = kept_sizes(x, axes)
+        require(dy.numel() == y.numel(), "dY has the shape of Y", dy, y)
+        return slope(dy.reshape(sizes), x, y.reshape(sizes))
+
+    compute.__doc__ = f"dX = {formula}."
+    compute.__name__ = compute.__qualname__ = f"{name.lower()}_gradient"
+    operator(f"{name}Gradient", types=NUMBERS)(compute)
 
 
-@operator("ReduceSumGradient", types=NUMBERS)
-def reduce_sum_gradient(
-    dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None
-) -> Tensor:
-    """dX = dY."""
-    dy, _ = _broadcast(dy, x, y, axes)
+def _spread(dy: Tensor, x: Tensor) -> Tensor:
     return dy.expand(x.shape).clone(memory_format=torch.contiguous_format)
 
 
-@operator("ReduceMeanGradient", types=NUMBERS)
-def reduce_mean_gradient(
-    dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None
-) -> Tensor:
-    """dX = dY / the number of elements."""
-    share = _broadcast(dy, x, y, axes)[0] * (y.numel() / max(x.numel(), 1))
-    return share.expand(x.shape).clone(memory_format=torch.contiguous_format)
-
-
-@operator("ReduceMaxGradient", types=NUMBERS)
-@operator("ReduceMinGradient", types=NUMBERS)
-def reduce_extreme_gradient(
-    dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None
-) -> Tensor:
-    """dX = dY where X equals Y, else 0."""
-    dy, y = _broadcast(dy, x, y, axes)
-    return dy * (x == y)
-
-
-@operator("ReduceL1Gradient", types=NUMBERS)
-def reduce_l1_gradient(
-    dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None
-) -> Tensor:
-    """dX = dY * sign(X)."""
-    return _broadcast(dy, x, y, axes)[0] * torch.sign(x)
-
-
-@operator("ReduceL2Gradient", types=NUMBERS)
-def reduce_l2_gradient(
-    dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None
-) -> Tensor:
-    """dX = dY * X / Y; where Y is 0 it is dY, as in Caffe2."""
-    dy, y = _broadcast(dy, x, y, axes)
-    return torch.where(y > 0, dy * x / y, dy)
+_declare_gradient("ReduceSum", "dY", lambda dy, x, y: _spread(dy, x))
+_declare_gradient(
+    "ReduceMean",
+    "dY / the number of elements",
+    lambda dy, x, y: _spread(dy * (y.numel() / max(x.numel(), 1)), x),
+)
+for _name in ("ReduceMax", "ReduceMin"):
+    _declare_gradient(_name, "dY where X equals Y, else 0", lambda dy, x, y: dy * (x == y))
+_declare_gradient("ReduceL1", "dY * sign(X)", lambda dy, x, y: dy * torch.sign(x))
+_declare_gradient(
+    "ReduceL2",
+    "dY * X / Y; where Y is 0 it is dY, as in Caffe2",
+    lambda dy, x, y: torch.where(y > 0, dy * x / y, dy),
+)
 
 
 @operator("Moments", gradient="$Gradient g0 g1 i0 o0 > 0")

@@ -55,19 +55,12 @@ def test_the_kernel_by_channel_agrees_with_torch(by_torch, shape) -> None:
         assert torch.equal(out.signbit(), expected.signbit())
 
 
-def test_join_concatenates_rows() -> None:
-    parts = [torch.arange(6.0).view(2, 3), torch.arange(2.0).view(2, 1), torch.empty(2, 0)]
-    out = torch.empty(2, 4)
-    assert small_kernels.join(out, parts, 2, [3, 1, 0]) is out
-    assert torch.equal(out, torch.cat(parts, 1))
-
-
 def test_other_numbers_of_elements_are_refused() -> None:
     x, y = torch.ones(3), torch.ones(4)
     with pytest.raises(EnforceNotMet, match="was to have 3 elements"):
         small_kernels.relu(x, y, 3)
     with pytest.raises(EnforceNotMet, match="was to have 4 elements"):
-        small_kernels.join(y, [x], 1, [4])
+        small_kernels.total(y, [x], 4)
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 256])

@@ -8,26 +8,13 @@ import pytest
 import torch
 from torch.nn import functional
 
-from bridge.caffe2.operators.layers.layer_kernels import local_response, moments, normalize
+from bridge.caffe2.operators.layers.layer_kernels import moments, normalize
 
 SHAPES = [(1, 1, 1), (2, 3, 7), (3, 8, 130), (1, 5, 1100), (2, 40, 64)]
 
 
 def image(shape, mean=0.0):
     return torch.from_numpy(np.random.RandomState(0).randn(*shape) + mean).float()
-
-
-@pytest.mark.parametrize("size", [1, 2, 5, 7])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_local_response_agrees_with_torch(shape, size) -> None:
-    x = image(shape)
-    y, base = (torch.full(shape, np.nan) for _ in range(2))
-    local_response(x, y, base, *shape, size, 0.3, 1.5)
-    before = (size - 1) // 2
-    squares = functional.pad(x.double().square(), (0, 0, before, size - 1 - before))
-    expected = 1.5 + 0.3 * squares.unfold(1, size, 1).sum(-1)
-    torch.testing.assert_close(base.double(), expected, rtol=1e-6, atol=0)
-    torch.testing.assert_close(y.double(), x.double() * expected**-0.75, rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("mean", [0.0, 1000.0])
