@@ -103,7 +103,7 @@ def _add_methods() -> None:
         if name.startswith("__"):
             continue
         cls = _LeavingTensor if name in _OTHERWISE else TracedTensor
-        if cls is _LeavingTensor or not hasattr(cls, name):
+        if cls is _LeavingTensor or name == "requires_grad_" or not hasattr(cls, name):
             is_call = callable(getattr(Tensor, name)) and name not in ("device", "dtype")
             setattr(cls, name, _method(name) if is_call else _property(name))
 
@@ -221,7 +221,7 @@ def _outside_of_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
 _IS_TRACED = tuple(int(number) for number in torch.__version__.split(".")[:2]) >= (2, 9)
 # The parts of the functions of `bridge`.
 _NOT_TRACED = (
-    *("bridge.c10", "bridge.exchange", "bridge.libraries", "bridge.see"),
+    *("bridge.c10", "bridge.exchange", "bridge.functions", "bridge.libraries", "bridge.see"),
     # read-only tensors, which refuse to be written
     *("bridge.readonly_torch", "bridge.at.readonly_guard"),
 )
@@ -281,20 +281,29 @@ def _let_tensors_leave() -> None:
 
 
 def _keep_the_class() -> None:
-    """Patch torch 2.14, where a tensor that is written in place loses its class (2.15 keeps it)."""
-    if not torch.__version__.startswith("2.14."):
-        return
-    from torch._dynamo.variables.tensor import TensorVariable
+    """Patch torch, where a TracedTensor becomes a torch.Tensor when it is written or iterated.
 
-    variable: Any = TensorVariable
-    inner = variable.synchronize_attributes
+    2.9: by an item that is a tensor. 2.13: by an operation on several tensors; 2.14: by any. 2.15
+    keeps the class.
+    """
+    from torch._dynamo.variables.torch_function import TensorWithTFOverrideVariable
 
-    def synchronize_attributes(self: Any, *arguments: Any) -> None:
-        cls = self.class_type
-        inner(self, *arguments)
-        self.class_type = cls
+    variable: Any = TensorWithTFOverrideVariable
+    inner_set, inner_unpack = variable.__setattr__, variable.unpack_var_sequence
 
-    variable.synchronize_attributes = synchronize_attributes
+    def set_attribute(self: Any, name: str, value: Any) -> None:
+        if name == "class_type" and issubclass(vars(self).get(name, object), TracedTensor):
+            return
+        inner_set(self, name, value)
+
+    def unpack_var_sequence(self: Any, *arguments: Any, **named: Any) -> Any:
+        found = inner_unpack(self, *arguments, **named)
+        if issubclass(self.class_type, TracedTensor):
+            for one in found:
+                one.class_type = self.class_type
+        return found
+
+    variable.__setattr__, variable.unpack_var_sequence = set_attribute, unpack_var_sequence
 
 
 def _answer_for_the_class() -> None:

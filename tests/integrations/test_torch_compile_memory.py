@@ -287,3 +287,48 @@ def test_an_operator_in_place_writes_an_at_tensor_from_outside(run) -> None:
     x, expected = at.arange(4.0), at.arange(4.0)
     assert torch.compile(function, backend="eager")(x) == function(expected)
     assert x.tolist() == expected.tolist()
+
+
+def write_by_another(a: Any) -> Any:
+    x = bridge.from_dlpack(a)
+    x.copy_(x.flip(0))
+    return x.tolist(), isinstance(x, at.Tensor)
+
+
+def write_items(a: Any) -> Any:
+    x = bridge.from_dlpack(a)
+    x[torch.tensor([0, 2])] = torch.tensor([5.0, 6.0])
+    x[1] = a[3]
+    return x
+
+
+def write_each(a: Any) -> Any:
+    rows = list(bridge.from_dlpack(a.view(2, 2)))
+    for i, row in enumerate(rows):
+        row.add_(i)
+    first, second = bridge.from_dlpack(a.view(2, 2))
+    first.mul_(second)
+    return rows[0].tolist(), isinstance(second, at.Tensor), float(first[0])
+
+
+def wrap_inside(a: Any) -> Any:
+    return bridge.wrap(lambda x: x * 2, "numpy")(bridge.from_dlpack(a))
+
+
+@pytest.mark.parametrize("function", [write_by_another, write_items, write_each, wrap_inside])
+def test_a_tensor_keeps_its_class_when_it_is_written_and_iterated(
+    function: Callable[[Any], Any],
+) -> None:
+    found = torch.compile(function, backend="eager")(torch.arange(4.0))
+    assert type(found) is type(function(torch.arange(4.0)))
+    assert result_of(torch.compile(function, backend="eager")) == result_of(function)
+
+
+@pytest.mark.parametrize("fullgraph", [True, False])
+def test_a_gradient_is_refused_in_a_graph_too(fullgraph: bool) -> None:
+    def function(a: Any) -> Any:
+        return bridge.from_dlpack(a).requires_grad_().sum()
+
+    compiled = torch.compile(function, backend="eager", fullgraph=fullgraph)
+    with pytest.raises(RuntimeError, match="graph_break" if fullgraph else "requires_grad"):
+        compiled(torch.arange(4.0))
