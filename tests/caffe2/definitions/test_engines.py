@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from bridge import caffe2
-from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.base.hardware import has_cuda_support
 from tests.helpers.workspaces import refused
@@ -114,39 +113,3 @@ def test_what_is_fed_in_a_device_scope_goes_there() -> None:
                 workspace.FeedBlob("x", np.zeros(2, np.float32))
             refused(raised.value, "x")
     assert workspace.FetchBlob("x").tolist() == [1.0, 1.0]
-
-
-def test_random_inputs_have_the_sizes_and_types_that_are_asked_for() -> None:
-    net = core.Net("random_inputs")
-    net.FC(["x", "w", "b"], "y")
-    net.Gather(["y", "i"], "z")
-    workspace.FillRandomNetworkInputs(
-        net,
-        [[[2, 3], [4, 3], [4]], [[2, 4], [5]]],
-        [["float", "float", "float"], ["float", "int64_t"]],
-    )
-    assert workspace.Blobs() == ["b", "i", "w", "x"]
-    weights, indices = workspace.FetchBlob("w"), workspace.FetchBlob("i")
-    assert (weights.shape, weights.dtype, indices.dtype) == ((4, 3), np.float32, np.int64)
-    assert 0 <= weights.min() <= weights.max() < 1
-    assert workspace.RunNetOnce(net)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "types"),
-    [
-        ([], []),
-        ([[[2, 3]]], [["float"]]),
-        ([[[2], [2], [-1]]], [["float"] * 3]),
-        ([[[2]] * 3], [["half"] * 3]),
-        ([[[2**50]] * 3], [["float"] * 3]),
-        (3, [["float"] * 3]),
-        ([3], [3]),
-    ],
-)
-def test_random_inputs_that_do_not_fit_are_refused(sizes: Any, types: Any) -> None:
-    net = core.Net("random_inputs")
-    net.FC(["x", "w", "b"], "y")
-    with pytest.raises(EnforceNotMet, match="FillRandomNetworkInputs"):
-        workspace.FillRandomNetworkInputs(net, sizes, types)
-    assert workspace.Blobs() == []
