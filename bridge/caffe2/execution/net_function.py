@@ -21,6 +21,7 @@ from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.string_arrays import Strings
+from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.definitions.ssa import reads_and_writes
 from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.declaration import Bound
@@ -52,12 +53,15 @@ class Step:
         "reads_outputs",
         "reason",
         "retained",
+        "spare",
     )
 
     def __init__(self, definition: Definition, position: int, caller: str) -> None:
         cls = class_for(definition, caller)
         self.definition = definition
         self.position = position
+        # An operator whose class keeps nothing of a run but its blobs, to be used again.
+        self.spare: dict[int, Any] | None = {} if getattr(cls, "is_stateless", False) else None
         reads, writes = _names_of_nets(definition)
         # A blob may be several inputs; the inputs of inner nets are added once.
         more = dict.fromkeys(name for name in reads if name not in definition.inputs)
@@ -142,9 +146,16 @@ class Step:
             value = values[name]
             table._blobs[name] = _blob_of(row_major(value), name in self.outputs)
         try:
-            create_operator(self.definition, table, "Module")._run()
+            operator: Any = self.spare.pop(0, None) if self.spare else None
+            if operator is None:
+                operator = create_operator(self.definition, table, "Module")
+            else:
+                operator.__init__(self.definition, table)
+            operator._run()
         except Exception as cause:
             raise self.failure(cause) from cause
+        if self.spare is not None:
+            self.spare[0] = operator
         for name in self.outputs:
             blob = table._blobs.get(name)
             # A branch that was not taken writes nothing.
@@ -209,7 +220,7 @@ def _types_of_torch(types: tuple[TypeMeta, ...]) -> tuple[Any, ...]:
 
 
 def _blob_of(value: Any, is_copied: bool) -> Blob:
-    """Return a value as a blob; `is_copied`: a tensor in it has memory of its own."""
+    """Return a value as a blob; `is_copied`: another one than `value`, and a copy of a tensor."""
     blob = Blob()
     if isinstance(value, Strings):
         blob.feed(array(value.items, object).reshape(tuple(value.shape)))
@@ -219,6 +230,8 @@ def _blob_of(value: Any, is_copied: bool) -> Blob:
         blob.feed(value.detach().clone() if is_copied else value.detach())
     elif is_copied and value._tensor is not None and value._tensor.storage_initialized():
         blob._set_tensor(value._tensor.Clone(), True)
+    elif is_copied and value._object is not None:
+        blob._set_object(value._object, value._meta)
     else:
         return value
     return blob
@@ -226,8 +239,6 @@ def _blob_of(value: Any, is_copied: bool) -> Blob:
 
 def _value_of(blob: Blob) -> Any:
     """Return the torch tensor of a blob, or the blob itself if torch cannot hold its value."""
-    from bridge.caffe2.blobs.torch_io import operand
-
     tensor = blob._tensor
     if tensor is None or not tensor.dtype() or not tensor.dtype().is_pod:
         return blob

@@ -290,7 +290,7 @@ class NetModule(torch.nn.Module):
         device = _device_of(values)
         for i, step in enumerate(self._steps):
             more = {} if buffers is None else buffers.arguments(i, step, values)
-            inputs = [values.get(name) for name in step.inputs]
+            inputs = [] if layouts is None else [values.get(name) for name in step.inputs]
             self._compute_step(i, values, device, more)
             if layouts is not None:
                 layouts.append(layouts_of(step, inputs, values, self.output_names))

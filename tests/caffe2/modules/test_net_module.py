@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -345,3 +346,47 @@ def test_refusal_says_that_modules_take_all_floating_point_types() -> None:
     assert module(torch.tensor([-1.0, 2.0], dtype=torch.float64)).tolist() == [0, 2]
     with pytest.raises(TypeError, match="int64; Relu takes floating-point types there"):
         module(torch.tensor([-1, 2]))
+
+
+def test_int8_operators_run_again_on_other_inputs_in_several_threads() -> None:
+    init, net = core.Net("init"), core.Net("net")
+    for name, scale in (("a", 0.5), ("b", 0.25)):
+        octets = bytes(range(12)).decode("latin-1")
+        init.Int8GivenTensorFill([], name, values=octets, shape=[3, 4], Y_scale=scale)
+    workspace.RunNetOnce(init)
+    net.Int8Quantize("x", "q", Y_scale=0.5, Y_zero_point=0)
+    net.Int8Add(["q", "a"], "sum", Y_scale=0.5, Y_zero_point=0)
+    net.Int8Relu("sum", "sum", Y_scale=0.5, Y_zero_point=0)
+    module = caffe2.to_module(net, inputs=["x"], outputs=["q", "sum"])
+    filled = 0.5 * torch.arange(12.0).view(3, 4)
+
+    def check(k: int) -> None:
+        for i in range(k, k + 20):
+            q, total = module(torch.full((3, 4), i / 2))
+            given.append((i, q, total))
+            assert_values(q, torch.full((3, 4), i / 2))
+            assert_values(total, filled + i / 2)
+
+    def assert_values(blob: Any, expected: torch.Tensor) -> None:
+        data, scale, zero_point = blob.fetch()
+        torch.testing.assert_close(
+            torch.from_numpy(scale * (data - float(zero_point))).float(), expected
+        )
+
+    given: list[Any] = []
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(check, range(0, 80, 20)))
+    for i, q, total in given:  # later calls have not changed them
+        assert_values(q, torch.full((3, 4), i / 2))
+        assert_values(total, filled + i / 2)
+
+
+def test_int8_operators_in_place_do_not_write_blobs() -> None:
+    made = {"values": "\x01\x05\x09", "shape": [3], "Y_scale": 0.5, "Y_zero_point": 4}
+    workspace.RunOperatorOnce(core.CreateOperator("Int8GivenTensorFill", [], "a", **made))
+    net = core.Net("net")
+    net.Int8Relu("a", "a", Y_scale=0.5, Y_zero_point=4)
+    module = caffe2.to_module(net, inputs=[], outputs=["a"])
+    for _ in range(3):
+        assert module().fetch().data.tolist() == [4, 5, 9]
+        assert workspace.FetchInt8Blob("a").data.tolist() == [1, 5, 9]

@@ -55,10 +55,10 @@ class Window:
 
     `kernel`, `stride`, `dilation`, `head` and `tail` padding and `sizes`, the number of windows,
     are lists by spatial dimension. `is_even`: head and tail padding are equal and not negative, as
-    torch supports it.
+    torch supports it. `is_pointwise`: the windows are the elements.
     """
 
-    __slots__ = ("dilation", "head", "is_even", "kernel", "sizes", "stride", "tail")
+    __slots__ = ("dilation", "head", "is_even", "is_pointwise", "kernel", "sizes", "stride", "tail")
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class Window:
         self.kernel, self.stride, self.dilation = kernel, stride, dilation
         self.head, self.tail, self.sizes = head, tail, sizes
         self.is_even = list(head) == list(tail) and all(pad >= 0 for pad in head)
+        self.is_pointwise = {*kernel, *stride} == {1} and not any((*head, *tail))
 
     def padded(self, x: Tensor, value: float = 0.0) -> Tensor:
         """Return a padded copy of `x`, or `x` itself if there is no padding."""

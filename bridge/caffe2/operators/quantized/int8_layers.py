@@ -27,6 +27,7 @@ from bridge.caffe2.operators.quantized.int8_operator import (
     clamped,
     float32_bits,
     floats_of,
+    multiplier_of,
     rescaled,
     wrapped,
 )
@@ -47,7 +48,8 @@ def _exact(x: Quantized, w: Quantized, count: int, output: int = 0) -> tuple[Ten
     output: the dimension of the filter that has an entry for each sum. They are float32 if no sum
     can reach 2**24, by the largest bytes there may be, or else by those of the filter.
     """
-    largest, other = (max(one.zero_point, 255 - one.zero_point) for one in (x, w))
+    largest = max(x.zero_point, 255 - x.zero_point)
+    other = max(w.zero_point, 255 - w.zero_point)
     right = floats_of(w.bytes, w.zero_point)
     fits = largest * other * count < 2**24
     if not fits:
@@ -64,9 +66,9 @@ class _Layer(Int8Operator):
     def finished(self, sums: Tensor, x: Quantized, w: Quantized, bias: Tensor) -> Tensor:
         """Return sums, whose last dimension is that of the biases, as bytes."""
         require(bias.shape == sums.shape[-1:], "there is one bias per output", bias, sums)
-        scale = single(single(x.scale * w.scale) / self.scale)
+        by = multiplier_of(x.scale, w.scale, self.scale)
         lowest = self.wrapped_zero_point if self.lowest else 0
-        return rescaled(sums, bias, scale, self.wrapped_zero_point, lowest)
+        return rescaled(sums, bias, by, self.wrapped_zero_point, lowest)
 
     def operands(self) -> tuple[Quantized, Quantized, Tensor]:
         """Return X, the filter and the biases."""
@@ -119,16 +121,16 @@ class Int8Conv(_ImageOperator):
 
     def computed(self) -> Tensor:
         x, w, bias = self.operands()
-        for images in (x.bytes, w.bytes):
-            require(images.dim() == 4, "images have four dimensions", images)
-        group, (*kernel, channels) = self.group, w.bytes.shape[1:]
-        fits = x.bytes.shape[3] == channels * group and w.bytes.shape[0] % group == 0
+        sizes, of_filter, group = x.bytes.shape, w.bytes.shape, self.group
+        fits = len(sizes) == len(of_filter) == 4
+        require(fits, "images have four dimensions", x.bytes, w.bytes)
+        outputs, *kernel, channels = of_filter
+        fits = sizes[3] == channels * group and outputs % group == 0
         require(fits, "the filter has the channels of X, over group", x.bytes, w.bytes, group)
-        window = self.window(x.bytes.shape[1:3])
+        window = self.window(sizes[1:3])
         require(list(window.kernel) == kernel, "the filter has the size of the kernel", w.bytes)
         left, right = _exact(x, w, math.prod(kernel) * channels)
-        pads = (*window.head, *window.tail)
-        if group == 1 and {*kernel, *window.stride} == {1} and not any(pads):
+        if group == 1 and window.is_pointwise:
             return self.finished(left @ right.flatten(1).t(), x, w, bias)
         left = _channels_first(left)
         if not window.is_even:

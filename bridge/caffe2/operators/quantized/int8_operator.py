@@ -9,7 +9,7 @@ products are exact, and then scaled in fixed point.
 from __future__ import annotations
 
 import struct
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import torch
@@ -35,6 +35,8 @@ class Quantized(NamedTuple):
 
 class Int8Operator(TorchOperator):
     """An operator whose output 0 is an Int8 tensor of arguments `Y_scale` and `Y_zero_point`."""
+
+    is_stateless = True
 
     def RunOnDevice(self) -> None:
         result = self.computed()
@@ -136,22 +138,30 @@ def floats_of(x: Tensor, zero_point: int) -> Tensor:
     return made
 
 
-def rescaled(sums: Tensor, bias: Tensor, scale: float, zero_point: int, lowest: int) -> Tensor:
-    """Return sums of products, with the biases of their last dimension, times `scale` as bytes.
+@lru_cache
+def multiplier_of(x_scale: float, w_scale: float, scale: float) -> tuple[int, int]:
+    """Return a number of 31 bits and a shift, which bring sums of products to an output's scale.
 
-    The product has 31 bits, and is then shifted. The sums are whole numbers.
-    Raises EnforceNotMet: the scale is not below 1, or far too small.
+    Raises EnforceNotMet: the scale of the sums is not below that of the output, or far too small.
     """
-    scale = single(scale)
-    fits = 2.0**-32 <= scale < 1
-    require(fits, "the scale of the sums over that of the output is from 2**-32 to below 1", scale)
-    bits = float32_bits(scale)
-    multiplier = ((bits & 0x007FFFFF) | 0x00800000) << 7
-    shift = 127 + 31 - 32 - (bits >> 23)
+    ratio = single(single(x_scale * w_scale) / scale)
+    fits = 2.0**-32 <= ratio < 1
+    require(fits, "the scale of the sums over that of the output is from 2**-32 to below 1", ratio)
+    bits = float32_bits(ratio)
+    return ((bits & 0x007FFFFF) | 0x00800000) << 7, 127 + 31 - 32 - (bits >> 23)
+
+
+def rescaled(
+    sums: Tensor, bias: Tensor, by: tuple[int, int], zero_point: int, lowest: int
+) -> Tensor:
+    """Return sums of products, with the biases of their last dimension, times `by` as bytes.
+
+    by: of `multiplier_of`. The product has 31 bits, and is then shifted. The sums are whole.
+    """
     sums, bias = sums.contiguous(), bias.contiguous()
     made = torch.empty_like(sums, dtype=torch.uint8)
     n = bias.numel()
-    how = (multiplier, shift, zero_point, lowest)
+    how = (*by, zero_point, lowest)
     if sums.dtype != torch.float32 or not byte_kernels.rescale_with_bias(
         made, sums, bias, sums.numel() // max(n, 1), n, *how
     ):

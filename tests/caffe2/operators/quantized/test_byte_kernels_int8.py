@@ -7,11 +7,15 @@ import pytest
 import torch
 
 from bridge.caffe2.operators.quantized import byte_kernels
-from bridge.caffe2.operators.quantized.int8_operator import floats_of, rescaled
+from bridge.caffe2.operators.quantized.int8_operator import floats_of, multiplier_of, rescaled
+
+
+def by_float32(sums, bias, scale, zero_point, lowest):
+    return rescaled(sums, bias, multiplier_of(scale, 1.0, 1.0), zero_point, lowest)
 
 
 def by_int64(sums, bias, scale, zero_point, lowest):
-    return rescaled(sums.double(), bias, scale, zero_point, lowest)
+    return by_float32(sums.double(), bias, scale, zero_point, lowest)
 
 
 @pytest.mark.parametrize("scale", [0.99999994, 0.5, 0.25, 0.0123, 2.0**-20, 3e-9, 2.0**-32])
@@ -24,7 +28,7 @@ def test_float_sums_are_rescaled_as_whole_numbers(scale: float, zero_point: int)
     sums[0] = torch.tensor([largest, -largest, 0, 1, -1, 2])
     for bias in ([0, 1, -1, 5, 2**25 - 1, 1 - 2**25], [0, 0, 0, 0, 0, 2**31 - 1]):
         biases = torch.tensor(bias, dtype=torch.int32)
-        found = rescaled(sums, biases, scale, zero_point, zero_point)
+        found = by_float32(sums, biases, scale, zero_point, zero_point)
         expected = by_int64(sums, biases, scale, zero_point, zero_point)
         torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
@@ -36,7 +40,7 @@ def test_rows_of_any_number_and_length_are_rescaled(sizes: tuple[int, int]) -> N
     generator = torch.Generator().manual_seed(0)
     sums = torch.randint(-100_000, 100_000, sizes, generator=generator).float()
     biases = torch.arange(sizes[1], dtype=torch.int32) - 700
-    found = rescaled(sums, biases, 0.00123, 128, 0)
+    found = by_float32(sums, biases, 0.00123, 128, 0)
     torch.testing.assert_close(found, by_int64(sums, biases, 0.00123, 128, 0), rtol=0, atol=0)
 
 
