@@ -32,8 +32,6 @@ from bridge.caffe2.operators.elementwise import small_kernels
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
-GELU_SLOPE = math.sqrt(2 / math.pi)  # in the approximation by tanh
-GELU_CUBIC = 0.044715
 # Elements up to which a kernel computes tanh: 15 microseconds for as many, by torch 86 on one
 # thread. For more, torch uses several.
 MOST_BY_KERNEL = 1 << 15

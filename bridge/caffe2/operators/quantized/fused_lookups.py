@@ -3,10 +3,11 @@
 
 Scale and bias follow the numbers of each row, as written by `rowwise_quantized`: in float32, or of
 two or four bits float16. A sparse table, which lacks some rows, comes with a mapping (int32) from
-indices to its rows, or to -1.
+indices to its rows, or to -1. Operators "8BitsRowwise" have scales and biases in an input of their
+own, (rows, 2), after bytes, weights if weighted, indices and lengths (int32).
 
-Follows lengths_reducer_fused_8bit_rowwise_ops.h and lengths_reducer_fused_nbit_rowwise_ops.h in
-caffe2/operators, PyTorch 1.8.1.
+Follows lengths_reducer_fused_8bit_rowwise_ops.h, lengths_reducer_fused_nbit_rowwise_ops.h and
+lengths_reducer_rowwise_8bit_ops.h in caffe2/operators, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bridge.caffe2.execution.function_operator import OperatorType, Out, OutputC
 from bridge.caffe2.operators.base.checks import INT32, INTS, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import (
+    along_rows,
     check_lengths,
     counts_of,
     segment_ids,
@@ -192,3 +194,66 @@ def sparse_lengths_sum_sparse_lookup(
     rows, kept, weights = _there(mapping, indices[:n], lengths, weights)
     rows = rows.to(indices.dtype)
     return (rows, kept) if weights is None else (rows, kept, weights)
+
+
+_OF_BYTES = {"data": (c10.uint8,), "indices": INTS, "lengths": INT32}
+
+
+def _reduced_bytes(
+    data: Tensor,
+    indices: Tensor,
+    lengths: Tensor,
+    scale_bias: Tensor,
+    weights: Tensor | None = None,
+    mean: bool = False,
+    out: Out = None,
+) -> Tensor:
+    fits = indices.dim() == 1 and lengths.dim() == 1
+    require(fits, "indices and lengths have one dimension", indices, lengths)
+    require(data.dim() > 0 and data.shape[0] > 0, "the data have rows", data)
+    require(
+        scale_bias.shape == (data.shape[0], 2), "there is one scale and bias per row", scale_bias
+    )
+    n = indices.shape[0]
+    if weights is not None:
+        require(weights.numel() >= n, "there is one weight per index", weights, indices)
+        weights = weights.reshape(-1)[:n]
+    given = data, scale_bias, None, indices, lengths, weights, mean, out
+    made = summed_by_kernel(8, data.shape[1:], *given)
+    if made is not None:
+        return made
+    scale, bias = (along_rows(one, data) for one in select_rows(scale_bias, indices).unbind(1))
+    rows = select_rows(data, indices).float() * scale + bias
+    total = sum_segments(rows, None, lengths, weights=weights)
+    return total / along_rows(lengths.clamp(min=1), data) if mean else total
+
+
+@operator("SparseLengthsSum8BitsRowwise", types=_OF_BYTES, gradient="none")
+@operator("SparseLengthsMean8BitsRowwise", types=_OF_BYTES, gradient="none")
+def sparse_lengths_8bits_rowwise(
+    data: Tensor,
+    indices: Tensor,
+    lengths: Tensor,
+    scale_bias: Tensor,
+    *,
+    kind: OperatorType,
+    out: Out = None,
+) -> Tensor:
+    """The sum or mean of the rows at the indices of each segment, byte * scale + bias; float32."""
+    return _reduced_bytes(data, indices, lengths, scale_bias, mean="Mean" in kind, out=out)
+
+
+@operator("SparseLengthsWeightedSum8BitsRowwise", types=_OF_BYTES, gradient="none")
+@operator("SparseLengthsWeightedMean8BitsRowwise", types=_OF_BYTES, gradient="none")
+def sparse_lengths_weighted_8bits_rowwise(
+    data: Tensor,
+    weights: Tensor,
+    indices: Tensor,
+    lengths: Tensor,
+    scale_bias: Tensor,
+    *,
+    kind: OperatorType,
+    out: Out = None,
+) -> Tensor:
+    """The sum of the rows times their weights, for Mean over the number of rows; float32."""
+    return _reduced_bytes(data, indices, lengths, scale_bias, weights, "Mean" in kind, out)

@@ -11,7 +11,7 @@ from torch import Tensor
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
-from bridge.caffe2.operators.search import piece_kernels
+from bridge.caffe2.operators.search import search_kernels
 
 
 @operator("StumpFunc", gradient="none")
@@ -83,7 +83,14 @@ def piecewise_linear_transform(
         rows = x.shape[0]
         columns = x.shape[1] if x.dim() == 2 else 1
         return run_kernel(
-            piece_kernels.linear_pieces, made, x, *found, rows, columns, counts[1] // groups, binary
+            search_kernels.linear_pieces,
+            made,
+            x,
+            *found,
+            rows,
+            columns,
+            counts[1] // groups,
+            binary,
         )
     edges, factors, offsets = (
         (x.new_tensor(one) if type(one) is list else one).reshape(groups, -1) for one in found

@@ -16,7 +16,7 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     row_indices,
     segment_ids,
 )
-from bridge.caffe2.operators.search import top_k_kernels
+from bridge.caffe2.operators.search import search_kernels
 
 
 def sorted_down(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
@@ -70,7 +70,7 @@ def top_k(
             if outputs == 3:
                 made += (x.new_empty(outer * k * inner, dtype=torch.int64),)
         flat = made[2] if outputs == 3 else None
-        run_kernel(top_k_kernels.top_k, x, made[0], made[1], flat, outer, n, inner, k)
+        run_kernel(search_kernels.top_k, x, made[0], made[1], flat, outer, n, inner, k)
         return tuple(made)
     values, places = sorted_down(x.reshape(outer, n, inner), 1)
     values, places = values[:, :k], places[:, :k]

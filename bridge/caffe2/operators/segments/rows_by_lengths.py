@@ -18,7 +18,7 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     rows_at,
     segment_ids,
 )
-from bridge.caffe2.operators.search import top_k_kernels
+from bridge.caffe2.operators.search import search_kernels
 from bridge.caffe2.operators.search.top_k import sorted_down
 from bridge.caffe2.operators.segments.lengths import require_lengths
 
@@ -84,7 +84,7 @@ def lengths_top_k(x: Tensor, lengths: Tensor, *, k: int = -1) -> tuple[Tensor, T
     if takes_kernels(x) and takes_kernels(lengths, dtype=torch.int32):
         made, places = x.new_empty(count, k), x.new_empty((count, k), dtype=torch.int64)
         given = places, lengths, count, n, k
-        return run_kernel(top_k_kernels.top_k_of_segments, x, made, *given), places.int()
+        return run_kernel(search_kernels.top_k_of_segments, x, made, *given), places.int()
     check_lengths(lengths)
     ends = lengths.cumsum(0, dtype=torch.int64)
     if has_values(lengths):

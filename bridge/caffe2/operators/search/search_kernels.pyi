@@ -16,3 +16,14 @@ def top_k(
 def top_k_of_segments(
     x: Tensor, values: Tensor, places: Tensor, lengths: Tensor, segments: int, n: int, k: int
 ) -> Tensor: ...
+def linear_pieces(
+    y: Tensor,
+    x: Tensor,
+    bounds: list[float] | Tensor,
+    slopes: list[float] | Tensor,
+    intercepts: list[float] | Tensor,
+    rows: int,
+    columns: int,
+    pieces: int,
+    binary: bool,
+) -> Tensor: ...
