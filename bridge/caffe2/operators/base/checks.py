@@ -12,6 +12,7 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel
 
 # Element types that operators accept, as in Caffe2's TensorTypes<...>.
 FLOAT = (c10.float32,)
@@ -52,13 +53,26 @@ def has_values(*tensors: Tensor) -> bool:
     )
 
 
+def require_all(holds: Tensor, requirement: str, *values: Tensor) -> None:
+    """Raise EnforceNotMet unless all elements of `holds`, if known, are true.
+
+    The check is recorded as a call is. Of `values` the elements are shown; for the others see
+    `require`.
+    """
+    if has_values(holds):
+        run_kernel(_checked, holds, requirement, *values)
+
+
+def _checked(holds: Tensor, requirement: str, *values: Tensor) -> Tensor:
+    if not bool(holds.all()):
+        require(False, requirement, *(one.tolist() for one in values))
+    return holds
+
+
 def require_range(what: str, values: Tensor, end: int, start: int = 0) -> None:
     """Raise EnforceNotMet unless all integers `values`, if known, are in [`start`, `end`)."""
-    if not values.numel() or not has_values(values):
-        return
-    if int(values.min()) < start or int(values.max()) >= end:
-        given = values.reshape(-1).tolist()
-        require(False, f"{what} are from {start} to below {end}", given)
+    inside = (values >= start) & (values < end)
+    require_all(inside, f"{what} are from {start} to below {end}", values.reshape(-1))
 
 
 def shaped_like(x: Tensor, like: Tensor) -> Tensor:

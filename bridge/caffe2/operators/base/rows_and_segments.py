@@ -79,8 +79,11 @@ def check_lengths(lengths: Tensor, n_rows: int | None = None) -> None:
         n = -1 if n_rows is None else n_rows
         run_kernel(length_kernels.checked, lengths, lengths.numel(), n)
         return
-    if not has_values(lengths):
-        return
+    if has_values(lengths):
+        run_kernel(_checked, lengths, n_rows)
+
+
+def _checked(lengths: Tensor, n_rows: int | None) -> Tensor:
     if bool((lengths < 0).any()):
         raise EnforceNotMet(f"Lengths must not be negative: {lengths.tolist()}.")
     total = int(lengths.sum())
@@ -89,6 +92,7 @@ def check_lengths(lengths: Tensor, n_rows: int | None = None) -> None:
             f"The lengths add up to {total}, but there are {n_rows} rows.",
             condition="the sum of lengths is the number of rows",
         )
+    return lengths
 
 
 def segment_ids(lengths: Tensor, n_rows: int | None = None) -> Tensor:

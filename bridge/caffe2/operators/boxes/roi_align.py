@@ -18,7 +18,13 @@ from torch.nn import functional
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
 from bridge.caffe2.operators.base.channels import channels_first
-from bridge.caffe2.operators.base.checks import has_values, image_order, require, require_range
+from bridge.caffe2.operators.base.checks import (
+    has_values,
+    image_order,
+    require,
+    require_all,
+    require_range,
+)
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.boxes import roi_align_kernels
 
@@ -175,8 +181,7 @@ def _rotated(regions: Tensor, rules: RoIRules) -> Geometry:
 def _checked(size: Tensor, rules: RoIRules) -> Tensor:
     if not rules.aligned:
         return size.clamp(min=1)
-    if has_values(size):
-        require(bool((size >= 0).all()), "the sides of regions are not negative")
+    require_all(size >= 0, "the sides of regions are not negative")
     return size
 
 

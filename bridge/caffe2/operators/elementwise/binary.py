@@ -26,6 +26,7 @@ from bridge.caffe2.operators.base.checks import (
     broadcast_sizes,
     has_values,
     require,
+    require_all,
 )
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
@@ -314,8 +315,7 @@ def div_gradient(
     if dc.is_floating_point():
         da, db = dc / wide, -dc * c / wide
     else:
-        if has_values(b):
-            require(bool((b != 0).all()), "no integer is divided by 0")
+        require_all(b != 0, "no integer is divided by 0")
         da = torch.div(dc, wide, rounding_mode="trunc")
         db = torch.div(-dc * c, wide, rounding_mode="trunc")
     return _folded(da, a, a.shape, dc), _folded(db, wide, b.shape, dc)

@@ -25,7 +25,7 @@ from bridge.caffe2.execution.function_operator import (
     TargetDevice,
     operator,
 )
-from bridge.caffe2.operators.base.checks import INTS, has_values, require
+from bridge.caffe2.operators.base.checks import INTS, require, require_all
 from bridge.caffe2.operators.base.rows_and_segments import check_lengths
 from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes, room
 
@@ -229,8 +229,7 @@ def weighted_sample(
     require(weights.dim() == 2, "the weights have two dimensions", weights)
     upto = weights.cumsum(1)
     total = upto[:, -1:]
-    if has_values(total):
-        require(bool((total >= 0).all()), "the weights of a row add up to at least 0")
+    require_all(total >= 0, "the weights of a row add up to at least 0")
     # Rounding must not leave the largest draws without an index.
     upto = torch.cat([upto[:, :-1], total + 0.01], 1)
     drawn = torch.empty_like(total).uniform_(generator=generator) * total

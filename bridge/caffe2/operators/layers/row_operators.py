@@ -16,8 +16,8 @@ from bridge.caffe2.operators.base.checks import (
     INT32,
     INTS,
     axis_from_front,
-    has_values,
     require,
+    require_all,
     require_range,
 )
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
@@ -45,8 +45,7 @@ def square_root_divide(x: Tensor, scale: Tensor, *, out: Out = None) -> Tensor:
     """Each row of X divided by the square root of its number in `scale`, unless that is 0."""
     fits = x.dim() > 0 and scale.dim() > 0 and scale.shape[0] == scale.numel() == x.shape[0]
     require(fits, "there is one number per row of X", scale, x)
-    if has_values(scale):
-        require(bool((scale >= 0).all()), "the numbers are not negative")
+    require_all(scale >= 0, "the numbers are not negative")
     factor = torch.rsqrt(scale.to(x.dtype)).masked_fill(scale == 0, 1.0)
     return torch.mul(x, along_rows(factor, x), out=out)
 
@@ -57,9 +56,8 @@ def batch_permutation(x: Tensor, indices: Tensor, *, out: Out = None) -> Tensor:
     require(indices.dim() == 1 and x.dim() > 0, "X has dimensions, the indices one", x, indices)
     n = x.shape[0]
     require(indices.shape[0] == n, "there is one index per row", indices, x)
-    if has_values(indices):
-        is_permutation = sorted(indices.tolist()) == list(range(n))
-        require(is_permutation, "the indices are a permutation")
+    places = torch.arange(n, device=x.device)
+    require_all(indices.sort().values == places, "the indices are a permutation", indices)
     return torch.index_select(x, 0, indices, out=out)
 
 

@@ -14,8 +14,8 @@ from bridge.caffe2.operators.base.checks import (
     INT32,
     INTS,
     NUMBERS_AND_BOOL,
-    has_values,
     require,
+    require_all,
 )
 from bridge.caffe2.operators.base.rows_and_segments import copied_rows, segment_ids
 
@@ -45,12 +45,11 @@ def boolean_mask_gradient(mask: Tensor, dy: Tensor) -> Tensor:
     """
     fits = mask.dim() == 1 and dy.dim() >= 1
     require(fits, "the mask has one dimension, the gradient at least one", mask, dy)
-    if has_values(mask):
-        n = int(mask.sum())
-        require(n == dy.shape[0], f"the gradient has the {n} rows that the mask keeps", dy)
+    n = dy.shape[0]
+    require_all(mask.sum() == n, f"the mask keeps the {n} rows that the gradient has", mask)
     # A row of zeros follows those of the gradient, for the rows that the mask does not keep.
     rows = torch.cat((dy, dy.new_zeros((1, *dy.shape[1:]))))
-    return rows.index_select(0, torch.where(mask, mask.cumsum(0) - 1, dy.shape[0]))
+    return rows.index_select(0, torch.where(mask, mask.cumsum(0) - 1, n))
 
 
 @operator("BooleanMaskLengths", types={"lengths": INTS, "mask": BOOL}, gradient="none")

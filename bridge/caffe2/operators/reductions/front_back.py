@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
-from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, has_values, require
+from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require, require_all
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
 from bridge.caffe2.operators.base.gradients import extreme_over
 from bridge.caffe2.operators.elementwise.legacy_broadcast import aligned, axis_of
@@ -39,8 +39,7 @@ def _counting(matrix: Tensor, lengths: Tensor, n: int, front: bool, other: float
     count = matrix.shape[along]
     require(n == 1, "num_reduce_dim is 1 with lengths", n)
     require(lengths.numel() == matrix.shape[1 - along], "there is one length per result", lengths)
-    if has_values(lengths):
-        require(bool((lengths <= count).all()), f"lengths are at most {count}", lengths.tolist())
+    require_all(lengths <= count, f"lengths are at most {count}", lengths)
     places = torch.arange(count, device=matrix.device).unsqueeze(1 - along)
     return matrix.masked_fill(places >= lengths.clamp(min=1).reshape(-1).unsqueeze(along), other)
 
@@ -98,8 +97,7 @@ def reduce_mean(
         return torch.div(total, matrix.shape[dim], rounding_mode="trunc", out=out)
     if x.is_floating_point():
         return torch.div(total, lengths.view(kept), out=out)
-    if has_values(lengths):
-        require(bool((lengths > 0).all()), "no mean is of no integers", lengths.tolist())
+    require_all(lengths > 0, "no mean is of no integers", lengths)
     return torch.div(total, lengths.view(kept), rounding_mode="trunc").to(x.dtype)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, operator
-from bridge.caffe2.operators.base.checks import has_values, require
+from bridge.caffe2.operators.base.checks import require, require_all
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.search import search_kernels
 
@@ -95,8 +95,7 @@ def piecewise_linear_transform(
     edges, factors, offsets = (
         (x.new_tensor(one) if type(one) is list else one).reshape(groups, -1) for one in found
     )
-    if has_values(edges):
-        require(not bool((edges.diff(dim=1) < 0).any()), "the bounds are sorted", edges.tolist())
+    require_all(~(edges.diff(dim=1) < 0), "the bounds are sorted", edges)
     if binary:
         columns_of = x.reshape(x.shape[0], -1)
         last = _column(columns_of[:, -1], edges[0], factors[0], offsets[0])

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
-from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, has_values, require
+from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, require, require_all
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import (
     check_lengths,
@@ -115,8 +115,7 @@ def top_k_gradient(dy: Tensor, indices: Tensor, x: Tensor, *, axis: int) -> Tens
         indices,
         x,
     )
-    if has_values(indices):
-        require(not bool((indices >= x.shape[axis]).any()), "indices are in range", x)
+    require_all(indices < x.shape[axis], "indices are in range", indices)
     # Where there were fewer than k elements, the index is -1; gradients from there on are dropped.
     # Of gradients with one index the last counts.
     size = x.shape[axis]

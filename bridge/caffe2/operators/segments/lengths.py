@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base import length_kernels
-from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
+from bridge.caffe2.operators.base.checks import INT32, INTS, require, require_all
 from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import counts_of, segment_ids
 
@@ -63,9 +63,7 @@ def lengths_to_shape(lengths: Tensor, *, out: Out = None) -> Tensor:
     """[3, 3] -> [2, 3]: the sizes of a matrix whose rows have these lengths."""
     require_lengths(lengths)
     require(lengths.numel() > 0, "there is at least one length")
-    if has_values(lengths):
-        same = not bool((lengths != lengths[:1]).any())
-        require(same, "all lengths are the same", lengths)
+    require_all(lengths == lengths[:1], "all lengths are the same", lengths)
     return torch.cat([lengths.new_full((1,), lengths.shape[0]), lengths[:1]], out=out)
 
 

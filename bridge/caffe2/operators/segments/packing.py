@@ -11,7 +11,7 @@ from torch import Tensor
 from bridge import c10
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base import length_kernels
-from bridge.caffe2.operators.base.checks import FLOATS, INT32, INTS, NUMBERS, has_values, require
+from bridge.caffe2.operators.base.checks import FLOATS, INT32, INTS, NUMBERS, require, require_all
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import positions_in_segments, segment_ids
 from bridge.caffe2.operators.segments.lengths import require_lengths
@@ -102,9 +102,7 @@ def reverse_packed_segs(data: Tensor, lengths: Tensor) -> Tensor:
     require(fits, "data have three dimensions, lengths one", data, lengths)
     longest, count, n = data.shape
     require(lengths.shape[0] == count, "there is one length per segment", lengths, data)
-    if has_values(lengths):
-        fits = not bool((lengths > longest).any())
-        require(fits, f"no length is greater than {longest}", lengths.tolist())
+    require_all(lengths <= longest, f"no length is greater than {longest}", lengths)
     rows = torch.arange(longest, device=data.device)[:, None]
     places = torch.where(rows < lengths, lengths - 1 - rows, rows)
     return data.gather(0, places[:, :, None].expand(longest, count, n).long())

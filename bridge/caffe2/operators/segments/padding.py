@@ -12,7 +12,7 @@ from bridge import c10
 from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base import length_kernels
-from bridge.caffe2.operators.base.checks import FLOATS, INT32, INTS, has_values, require
+from bridge.caffe2.operators.base.checks import FLOATS, INT32, INTS, require, require_all
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import (
     check_lengths,
@@ -113,9 +113,7 @@ def _padded(
         given = longer, data, lengths, first, last, *sizes
         return run_kernel(length_kernels.padded, made, *given), longer
     longer = lengths + (head + tail)
-    if has_values(longer):
-        fits = not bool((longer < 0).any())
-        require(fits, f"no segment is shorter than its padding, {-head - tail}", lengths.tolist())
+    require_all(longer >= 0, f"no segment is shorter than its padding, {-head - tail}", lengths)
     ids = segment_ids(longer, total)
     within = positions_in_segments(longer, ids)
     places = (lengths.cumsum(0, dtype=torch.int64) - lengths)[ids] + within - head

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import INT32, INTS, NUMBERS, has_values, require
+from bridge.caffe2.operators.base.checks import INT32, INTS, NUMBERS, require, require_all
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import (
     check_lengths,
@@ -65,9 +65,7 @@ def lengths_pad(
     require(target_length >= 1, "target_length is at least 1", target_length)
     require(data.dim() >= 1, "the data have at least one dimension", data)
     ids = segment_ids(lengths, data.shape[0])
-    if has_values(lengths):
-        fits = not bool((lengths > target_length).any())
-        require(fits, f"no length is greater than {target_length}", lengths.tolist())
+    require_all(lengths <= target_length, f"no length is greater than {target_length}", lengths)
     places = ids * target_length + positions_in_segments(lengths, ids)
     value = padding_value if data.is_floating_point() else int(padding_value)
     padding = data.new_full((lengths.shape[0] * target_length, *data.shape[1:]), value)
@@ -87,9 +85,7 @@ def lengths_top_k(x: Tensor, lengths: Tensor, *, k: int = -1) -> tuple[Tensor, T
         return run_kernel(search_kernels.top_k_of_segments, x, made, *given), places.int()
     check_lengths(lengths)
     ends = lengths.cumsum(0, dtype=torch.int64)
-    if has_values(lengths):
-        total = int(ends[-1]) if count else 0
-        require(total <= n, f"there are {total} elements, the sum of the lengths", x)
+    require_all(ends[-1:] <= n, f"the lengths add up to at most {n}, the elements of X", lengths)
     ids = ended_before(ends, n)  # `count` for elements after the last segment
     # Within each segment the greatest first: sorted by value, then by segment.
     order = sorted_down(x, 0)[1]

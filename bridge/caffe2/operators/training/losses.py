@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, operator
-from bridge.caffe2.operators.base.checks import INT32, gathered, has_values, require
+from bridge.caffe2.operators.base.checks import INT32, gathered, require, require_all
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
@@ -86,8 +86,7 @@ def cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
     if takes_few(rows, label):
         made = x.new_empty(rows.shape[:1]) if out is None else out
         return run_kernel(loss_kernels.cross_entropy, made, rows, label, *rows.shape, SMALLEST)
-    if has_values(label) and not bool(((label >= 0) & (label <= 1)).all()):
-        require(False, "labels are probabilities, from 0 to 1", label.tolist())
+    require_all((label >= 0) & (label <= 1), "labels are probabilities, from 0 to 1", label)
     return torch.neg((_bounded(rows).log() * label.view(rows.shape)).sum(1), out=out)
 
 

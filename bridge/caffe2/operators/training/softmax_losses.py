@@ -14,9 +14,9 @@ from bridge.caffe2.operators.base.checks import (
     INT32,
     axis_from_front,
     gathered,
-    has_values,
     image_order,
     require,
+    require_all,
     require_range,
 )
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
@@ -58,10 +58,8 @@ def _probabilities(label: Tensor, rows: Tensor) -> Tensor:
     require(label.dtype == rows.dtype, "the labels are float32 with label_prob", label)
     require(label.numel() == rows.numel(), "the labels have the shape of X", label, rows)
     target = label.view(rows.shape)
-    if has_values(label):
-        sums = target.sum(1)
-        fine = bool((target >= 0).all()) and bool(((sums - 1).abs() < 1e-5).all())
-        require(fine, "the labels of a row are probabilities that add up to 1")
+    fine = (target >= 0).all(1) & ((target.sum(1) - 1).abs() < 1e-5)
+    require_all(fine, "the labels of a row are probabilities that add up to 1")
     return target
 
 
