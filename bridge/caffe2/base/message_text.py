@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.messages import caffe2_pb2, copied
+from bridge.caffe2.base.messages import caffe2_pb2, check_text, copied
 from bridge.caffe2.base.wrapped_errors import wrap_error
 
 TYPE_CHECKING = False
@@ -100,18 +100,25 @@ def net_message(net: Any, caller: str) -> Any:
     """Return the NetDef of a net, as a copy.
 
     net: a ``core.Net``, a NetDef of any class, its bytes, or the path of a ``.pb`` or ``.pbtxt``
-    file. Raises EnforceNotMet: it is none of these (also a TypeError or ValueError), or the file
-    cannot be read (also an OSError).
+    file. Raises EnforceNotMet: it is none of these, or a name is not UTF-8 (also a TypeError or
+    ValueError), or the file cannot be read (also an OSError).
     """
     if isinstance(net, (str, os.PathLike)):
         return read_net(net, caller)
-    return copied(net, "NetDef", caller)
+    return _with_text(copied(net, "NetDef", caller), caller)
+
+
+def _with_text(net: Any, caller: str) -> Any:
+    names = [text for op in net.op for text in (op.type, op.name, *op.input, *op.output)]
+    check_text(net, (net.name, *net.external_input, *net.external_output, *names), caller)
+    return net
 
 
 def read_net(path: str | os.PathLike[str], caller: str) -> Any:
     """Return the NetDef in a ``.pb`` or ``.pbtxt`` file.
 
-    Raises EnforceNotMet: it cannot be read (also an OSError), or is not a NetDef (a ValueError).
+    Raises EnforceNotMet: it cannot be read (also an OSError), is not a NetDef, or a name is not
+    UTF-8 (a ValueError).
     """
     name = os.fspath(path)
     try:
@@ -120,8 +127,9 @@ def read_net(path: str | os.PathLike[str], caller: str) -> Any:
     except OSError as cause:
         raise wrap_error(f"The net {name!r} cannot be read", caller, cause) from cause
     try:
-        return TryReadProtoWithClass(caffe2_pb2().NetDef, data)
+        net = TryReadProtoWithClass(caffe2_pb2().NetDef, data)
     except EnforceValueError as cause:
         raise EnforceValueError(
             f"The file {name!r} is not a NetDef, neither as text nor as bytes.", caller
         ) from cause
+    return _with_text(net, caller)

@@ -156,6 +156,19 @@ def test_a_module_is_made_from_files_with_an_init_net(tmp_path: Path) -> None:
     np.testing.assert_allclose(module(x=X).detach().numpy(), X @ weights.T + 1, rtol=1e-5)
 
 
+@pytest.mark.parametrize("word", [b"extern", b"second", b"affine", b"FC", b"seen"])
+def test_a_net_with_a_name_that_is_not_utf8_is_refused(word: bytes, tmp_path: Path) -> None:
+    net = affine()
+    net.Proto().external_input.append("extern")
+    net.Proto().external_output.extend(["y", "second"])
+    net.Copy("extern", "second", name="seen")
+    data = net.Proto().SerializeToString().replace(word, b"\xff" * len(word))
+    (tmp_path / "net.pb").write_bytes(data)
+    for source in (data, tmp_path / "net.pb"):
+        with pytest.raises(c10.EnforceNotMet, match="not UTF-8"):
+            caffe2.to_module(source)
+
+
 def test_operators_with_state_run_and_are_named_by_export() -> None:
     net = core.Net("counting")
     net.Tanh("x", "y")
