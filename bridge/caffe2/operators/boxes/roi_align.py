@@ -331,7 +331,7 @@ def roi_align_gradient(
     return made.view(n, height, width, channels).movedim(-1, 1)
 
 
-@operator("RoIAlignRotated", gradient="$Gradient i0 i1 g0 > 0", effects=("values",))
+@operator("RoIAlignRotated", gradient="$Gradient i0 i1 g0 > 0", effects=("errors",))
 def roi_align_rotated(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> Tensor:
     """RoIAlign of regions (center x, center y, width, height, angle in degrees).
 

@@ -16,6 +16,7 @@ from bridge.caffe2.operators.base.checks import (
     INT32,
     INTS,
     axis_from_front,
+    has_values,
     require,
     require_all,
     require_range,
@@ -56,9 +57,15 @@ def batch_permutation(x: Tensor, indices: Tensor, *, out: Out = None) -> Tensor:
     require(indices.dim() == 1 and x.dim() > 0, "X has dimensions, the indices one", x, indices)
     n = x.shape[0]
     require(indices.shape[0] == n, "there is one index per row", indices, x)
-    places = torch.arange(n, device=x.device)
-    require_all(indices.sort().values == places, "the indices are a permutation", indices)
+    if has_values(indices):
+        run_kernel(_checked_permutation, indices)
     return torch.index_select(x, 0, indices, out=out)
+
+
+def _checked_permutation(indices: Tensor) -> Tensor:
+    given = indices.tolist()
+    require(sorted(given) == list(range(len(given))), "the indices are a permutation", given)
+    return indices
 
 
 @operator("BatchPermutationGradient", types={"indices": INT32})
