@@ -11,7 +11,15 @@ from torch import Tensor
 from bridge import c10
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base import length_kernels
-from bridge.caffe2.operators.base.checks import FLOATS, INT32, INTS, NUMBERS, require, require_all
+from bridge.caffe2.operators.base.checks import (
+    FLOATS,
+    INT32,
+    INTS,
+    NUMBERS,
+    has_values,
+    require,
+    require_all,
+)
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.rows_and_segments import positions_in_segments, segment_ids
 from bridge.caffe2.operators.segments.lengths import require_lengths
@@ -47,7 +55,8 @@ def pack_segments(
         width = run_kernel(length_kernels.longest, lengths, n)
     elif width == -1:
         width = int(lengths.max()) if n else 0
-        torch._check(width >= 0)  # type: ignore[no-untyped-call]
+        if not has_values(lengths):  # the first call imports sympy, for a second
+            torch._check(width >= 0)  # type: ignore[no-untyped-call]
     else:
         require(width >= 0, "max_length is not negative", width)
     padding = float("-inf") if pad_minf and data.dtype == torch.float32 else 0
