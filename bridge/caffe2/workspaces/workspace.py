@@ -3,28 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message, kind_of, message_in
 from bridge.caffe2.base.names import name_of
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.int8 import Int8Tensor
-from bridge.caffe2.execution.blob_table import (
-    BlobTable,
-    find_blob,
-    find_or_create,
-    visible_names,
-)
+from bridge.caffe2.execution.blob_table import BlobTable, find_blob, find_or_create
 from bridge.caffe2.execution.definition import definition_of
 from bridge.caffe2.workspaces.current import current as _current
-from bridge.caffe2.workspaces.named_blobs import (
-    feed_named,
-    fetch_int8_named,
-    fetch_named,
-    find_named,
-)
+from bridge.caffe2.workspaces.named_blobs import feed_named, fetch_int8_named, fetch_named
 from bridge.caffe2.workspaces.run_once import run_operator
 
 TYPE_CHECKING = False
@@ -32,33 +20,7 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from bridge.caffe2.execution.runnable_net import RunnableNet
-
-
-class BlobMap(Mapping[str, Blob]):
-    """The blobs that a workspace sees by name: a live view, for reading, in the order of names.
-
-    Raises EnforceNotMet, also a KeyError: there is no such blob.
-    """
-
-    __slots__ = ("_workspace",)
-
-    def __init__(self, workspace: BlobTable) -> None:
-        self._workspace = workspace
-
-    def __getitem__(self, name: Any) -> Blob:
-        return find_named(self._workspace, name, "Workspace.blobs")
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and find_blob(self._workspace, name) is not None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(visible_names(self._workspace))
-
-    def __len__(self) -> int:
-        return len(visible_names(self._workspace))
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
+    from bridge.caffe2.workspaces.blob_map import BlobMap
 
 
 class _WorkspaceType(type):
@@ -147,6 +109,10 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
     @property
     def blobs(self) -> BlobMap:
         """The blobs by name, the parents' included: a live view."""
+        from bridge.caffe2.workspaces.blob_map import BlobMap
+
+        # From now on without this function, whose import takes five times as long as the rest.
+        Workspace.blobs = property(BlobMap, doc=Workspace.blobs.__doc__)  # type: ignore[method-assign, assignment]
         return BlobMap(self)
 
     @property
