@@ -5,8 +5,8 @@ A net is cut into parts: operators that torch can trace, and the other ones. A p
 trace is compiled for the types and sizes of its inputs, again where these change. It is then one
 call that computes the blobs that are needed outside of the part; a blob that it overwrites is
 written in place. Operators that cannot be traced or compiled run one by one, in each run, as do
-operators that overwrite a blob whose memory another one has. So the same inputs always take the
-same way, and the results have the same bits. Inner blobs are empty after a compiled run.
+operators that write a blob whose memory another one has. So the same inputs always take the same
+way, and the results have the same bits. Inner blobs are empty after a compiled run.
 
 torch keeps compiled code on disk, for other processes too (``TORCHINDUCTOR_CACHE_DIR``).
 """
@@ -16,7 +16,6 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 import torch
 
@@ -101,8 +100,8 @@ class _CompiledPart:
         needed = needed_after(steps, part, (*outputs, *reads)) if outputs else writes
         self._inputs = {name: table._blobs[name] for name in reads}
         self._outputs = {name: table._blobs[name] for name in needed}
+        self._written = {name: table._blobs[name] for name in writes}
         self._inner: list[Blob] = [table._blobs[name] for name in writes if name not in needed]
-        self._overwrites = not self._inputs.keys().isdisjoint(needed)
         # By the types and sizes of the inputs; None: they could not be compiled.
         self._compiled: dict[Any, Compiled | None] = {}
         self._lock = threading.Lock()  # while it is compiled
@@ -118,7 +117,7 @@ class _CompiledPart:
                 tensors.append(operand(one).detach())
             except (EnforceNotMet, BufferError):  # the operator that reads it raises the error
                 return False
-        if self._overwrites and _overlap(tensors):
+        if self._writes_another(dict(zip(self._inputs, tensors, strict=True))):
             return False
         with torch.no_grad():
             compiled = self._compiled_for(tensors)
@@ -143,6 +142,25 @@ class _CompiledPart:
         for blob in self._inner:  # their values are of an earlier run
             blob.Reset()
         return True
+
+    def _writes_another(self, tensors: dict[str, torch.Tensor]) -> bool:
+        """Return whether a blob that is written has memory of another; tensors: of the inputs.
+
+        Two blobs may have been fed one torch tensor. An operator that writes one changes the other.
+        """
+        spans = [(*_span(one), name in self._written) for name, one in tensors.items()]
+        for name, blob in self._written.items():
+            if name not in tensors and blob._tensor is not None:
+                try:
+                    spans.append((*_span(operand(blob._tensor)), True))
+                except (EnforceNotMet, BufferError):  # without memory to share
+                    continue
+        last = last_written = 0
+        for start, end, is_written in sorted(spans):
+            if start < (last if is_written else last_written):
+                return True
+            last, last_written = max(last, end), max(last_written, end if is_written else 0)
+        return False
 
     def _compiled_for(self, tensors: Sequence[torch.Tensor]) -> Compiled | None:
         """Return the compiled code for the types and sizes of tensors, or None."""
@@ -209,10 +227,13 @@ class _CompiledPart:
         return results
 
 
-def _overlap(tensors: Sequence[torch.Tensor]) -> bool:
-    """Return whether two tensors share memory: writing one then changes the other."""
-    ranges = sorted((one.data_ptr(), one.data_ptr() + one.nbytes) for one in tensors if one.nbytes)
-    return any(end > start for (_, end), (start, _) in pairwise(ranges))
+def _span(tensor: torch.Tensor) -> tuple[int, int]:
+    """Return the addresses of the first byte and behind the last one; equal without elements."""
+    start = tensor.data_ptr()
+    if not tensor.numel():
+        return start, start
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    return start, start + (1 + sum((n - 1) * step for n, step in steps)) * tensor.itemsize
 
 
 def _small_product(

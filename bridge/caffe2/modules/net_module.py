@@ -254,10 +254,12 @@ class NetModule(torch.nn.Module):
         """Return the output, or a tuple of several, for inputs in the order of `input_names`.
 
         Inputs are tensors of any framework; an operator has a row-major copy of one that is not
-        row-major. An output is None if the net has not written it, as in the branch of an If that
-        was not taken. Raises EnforceNotMet: a missing or unknown input, an input of a type that an
-        operator does not take (any floating-point type will do for another; both are TypeErrors
-        as well), or an operator that failed.
+        row-major. An output has memory of its own, unless it is an input by its name. It is None if
+        the net has not written it, as in the branch of an If that was not taken.
+
+        Raises EnforceNotMet: a missing or unknown input, an input of a type that an operator does
+        not take (any floating-point type will do for another; both are TypeErrors as well), or an
+        operator that failed.
         """
         if inputs_by_name or len(inputs) != len(self.input_names):
             inputs = self._bind_inputs(inputs, inputs_by_name)
@@ -296,7 +298,11 @@ class NetModule(torch.nn.Module):
                 layouts.append(layouts_of(step, inputs, values, self.output_names))
             for name in self._last[i]:
                 values.pop(name, None)
-        return [self._owned(values.get(name)) for name in self.output_names]
+        found: list[Any] = []
+        for name in self.output_names:
+            one = values.get(name)
+            found.append(one if name in self.input_names else _owned(one, [*operands, *found]))
+        return found
 
     def _bind_inputs(self, inputs: tuple[Any, ...], by_name: dict[str, Any]) -> tuple[Any, ...]:
         """Return the inputs in the order of `input_names`."""
@@ -344,13 +350,6 @@ class NetModule(torch.nn.Module):
                         raise step.failure(cause) from cause
                     step.run(values)  # strings; asked only now, since few nets have them
 
-    def _owned(self, value: Any) -> Any:
-        """Return an output that does not share memory with a parameter."""
-        if not isinstance(value, torch.Tensor):
-            return value
-        own = (*self._parameters.values(), *self._buffers.values())
-        return value.clone() if any(value is one for one in own) else value
-
     def _apply(self, *args: Any, **kwargs: Any) -> NetModule:
         super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
         self._set_arguments()  # tapes have the memory of the parameters
@@ -391,6 +390,22 @@ def _class_for(names: tuple[str, ...]) -> type[NetModule]:
         parameters.append(kinds(text, kinds.POSITIONAL_OR_KEYWORD))
     forward.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return type("NetModule", (NetModule,), {"forward": forward, "__module__": __name__})
+
+
+def _owned(value: Any, others: list[Any]) -> Any:
+    """Return an output, a copy where it shares memory with an input, parameter or other output."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    with torch._C.DisableTorchFunction():  # a tape has the copy, and not what is asked here
+        memory = _viewed(value)
+        tensors = [one for one in others if isinstance(one, torch.Tensor)]
+        is_shared = any(memory is _viewed(one) for one in tensors)
+    return value.clone() if is_shared else value
+
+
+def _viewed(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor that a view is of, or the tensor itself."""
+    return tensor if tensor._base is None else tensor._base
 
 
 def _empty_module(names: tuple[str, ...]) -> NetModule:

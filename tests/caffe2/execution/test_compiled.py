@@ -195,6 +195,27 @@ def test_a_blob_that_shares_the_memory_of_an_overwritten_one_has_its_new_value()
         assert workspace.FetchBlob("z").tolist() == [sign * 6, 9]
 
 
+@pytest.mark.parametrize("shift", [0, 1])
+def test_an_output_in_the_memory_of_an_input_changes_it_for_later_operators(shift: int) -> None:
+    memory, found = torch.empty(5, 4), {}
+    workspace.FeedBlob("x", memory)
+    for kind in ("simple", "compiled"):
+        net = core.Net(kind)
+        net.Proto().type = kind
+        net.Sigmoid("x", "y")
+        net.Tanh("x", "z")
+        net.Exp("y", "w")
+        workspace.CreateNet(net)
+        for run in range(3):
+            memory.copy_(torch.arange(20.0).reshape(5, 4))
+            workspace.FeedBlob("x", memory[:4])
+            workspace.FeedBlob("y", memory[shift : 4 + shift])
+            workspace.RunNet(net)
+            found[kind, run] = np.stack([workspace.FetchBlob(name) for name in "xyzw"])
+    for values in found.values():
+        np.testing.assert_allclose(values, found["simple", 0], rtol=1e-6)
+
+
 def test_operators_that_cannot_be_compiled_run_between_segments() -> None:
     seen = []
     net = core.Net("mixed")

@@ -403,3 +403,43 @@ def test_int8_operators_in_place_do_not_write_blobs() -> None:
     for _ in range(3):
         assert module().fetch().data.tolist() == [4, 5, 9]
         assert workspace.FetchInt8Blob("a").data.tolist() == [1, 5, 9]
+
+
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize(
+    ("operator", "arguments"),
+    [
+        ("Reshape", {"shape": [3, 2]}),
+        ("Slice", {"starts": [0, 0], "ends": [1, -1]}),
+        ("Split", {"axis": 0}),
+        ("Copy", {}),
+        ("Alias", {}),
+        ("StopGradient", {}),
+    ],
+)
+def test_outputs_have_memory_of_their_own_in_every_call(
+    operator: str, arguments: dict[str, Any], mode: Any
+) -> None:
+    workspace.FeedBlob("w", np.ones((2, 3), np.float32))
+    net = core.Net("views")
+    net.Relu("x", "h")
+    names = ["h"]
+    for name in ("x", "h", "w"):
+        outputs = [f"{name}_0", f"{name}_1"][: 2 if operator in ("Reshape", "Split") else 1]
+        getattr(net, operator)(name, outputs, **arguments)
+        names += outputs if operator == "Split" else outputs[:1]
+    module = caffe2.to_module(net, inputs=["x"], outputs=[*names, "w"])
+    x = torch.rand(2, 3)
+    for _ in range(4):
+        with mode():
+            tensors = [x, module.get_blob("w"), *module(x)]
+        assert len({one.untyped_storage().data_ptr() for one in tensors}) == len(tensors)
+
+
+def test_an_output_that_is_an_input_by_its_name_has_its_memory() -> None:
+    net = core.Net("passed on")
+    net.Relu("x", "y")
+    module = caffe2.to_module(net, inputs=["x"], outputs=["x", "y"])
+    x = torch.rand(2)
+    for _ in range(4):
+        assert module(x)[0].data_ptr() == x.data_ptr()
