@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import torch
 
@@ -117,7 +118,8 @@ class _CompiledPart:
                 tensors.append(operand(one).detach())
             except (EnforceNotMet, BufferError):  # the operator that reads it raises the error
                 return False
-        if self._writes_another(dict(zip(self._inputs, tensors, strict=True))):
+        given = dict(zip(self._inputs, tensors, strict=True))
+        if self._writes_another(given):
             return False
         with torch.no_grad():
             compiled = self._compiled_for(tensors)
@@ -128,14 +130,10 @@ class _CompiledPart:
                 results = function(*tensors)
             except Exception:  # noqa: BLE001  # the operators raise the error; nothing is written
                 return False
-            given = dict(zip(self._inputs, tensors, strict=True))
             for name, value in zip(names, results, strict=True):
                 before = given.get(name)
-                if (
-                    before is not None
-                    and before.is_same_size(value)
-                    and before.dtype == value.dtype
-                ):
+                layout = value.shape, value.dtype
+                if before is not None and (before.shape, before.dtype) == layout:
                     before.copy_(value)
                 else:
                     put(self._outputs[name], value)
@@ -151,10 +149,8 @@ class _CompiledPart:
         spans = [(*_span(one), name in self._written) for name, one in tensors.items()]
         for name, blob in self._written.items():
             if name not in tensors and blob._tensor is not None:
-                try:
+                with suppress(EnforceNotMet, BufferError):  # without memory to share
                     spans.append((*_span(operand(blob._tensor)), True))
-                except (EnforceNotMet, BufferError):  # without memory to share
-                    continue
         last = last_written = 0
         for start, end, is_written in sorted(spans):
             if start < (last if is_written else last_written):

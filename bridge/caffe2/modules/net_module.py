@@ -397,15 +397,9 @@ def _owned(value: Any, others: list[Any]) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     with torch._C.DisableTorchFunction():  # a tape has the copy, and not what is asked here
-        memory = _viewed(value)
-        tensors = [one for one in others if isinstance(one, torch.Tensor)]
-        is_shared = any(memory is _viewed(one) for one in tensors)
-    return value.clone() if is_shared else value
-
-
-def _viewed(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor that a view is of, or the tensor itself."""
-    return tensor if tensor._base is None else tensor._base
+        tensors = [one for one in (value, *others) if isinstance(one, torch.Tensor)]
+        memory = [one if one._base is None else one._base for one in tensors]
+    return value.clone() if any(one is memory[0] for one in memory[1:]) else value
 
 
 def _empty_module(names: tuple[str, ...]) -> NetModule:
