@@ -324,10 +324,8 @@ def sum_rows(
     look.indices, look.wide = <const void *>floats_of(indices, n), wide
     look.mapping = NULL if mapping is None else <const int32_t *>floats_of(mapping, mapped)
     look.weights = NULL if weights is None else floats_of(weights, n)
-    if look.mapping != NULL and mapped == 1 and look.mapping[0] == 0:
-        look.mapping = NULL
-    if look.mapping == NULL:
-        mapped = rows
+    if mapping is None or (mapped == 1 and look.mapping[0] == 0):
+        look.mapping, mapped = NULL, rows
     for s in range(segments):
         fits &= counts[s] >= 0
         start += counts[s]

@@ -50,6 +50,7 @@ def test_scale_and_bias_may_be_any_float16(bits, bias) -> None:
         ({"n": np.array([4, -1], np.int32)}, "must not be negative"),
         ({"to": np.array([0, 5, -1], np.int32)}, "out of range for 2 rows"),
         ({"to": np.array([-2, 1, -1], np.int32)}, "out of range for 2 rows"),
+        ({"to": np.zeros(0, np.int32)}, "out of range for 0 rows"),
     ],
 )
 def test_a_recorded_look_up_refuses_rows_that_are_not_there(changed, message) -> None:
