@@ -225,11 +225,9 @@ class _CompiledPart:
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:
     """Return the addresses of the first byte and behind the last one; equal without elements."""
-    start = tensor.data_ptr()
-    if not tensor.numel():
-        return start, start
-    steps = zip(tensor.shape, tensor.stride(), strict=True)
-    return start, start + (1 + sum((n - 1) * step for n, step in steps)) * tensor.itemsize
+    start, steps = tensor.data_ptr(), zip(tensor.shape, tensor.stride(), strict=True)
+    count = 1 + sum((n - 1) * step for n, step in steps) if tensor.numel() else 0
+    return start, start + count * tensor.itemsize
 
 
 def _small_product(

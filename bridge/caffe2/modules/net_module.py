@@ -20,6 +20,7 @@ import inspect
 import keyword
 import re
 from collections.abc import Iterable
+from contextlib import nullcontext
 from types import FunctionType
 
 import torch
@@ -298,11 +299,11 @@ class NetModule(torch.nn.Module):
                 layouts.append(layouts_of(step, inputs, values, self.output_names))
             for name in self._last[i]:
                 values.pop(name, None)
-        found: list[Any] = []
+        found = [*operands]
         for name in self.output_names:
             one = values.get(name)
-            found.append(one if name in self.input_names else _owned(one, [*operands, *found]))
-        return found
+            found.append(one if name in self.input_names else _owned(one, found))
+        return found[len(operands) :]
 
     def _bind_inputs(self, inputs: tuple[Any, ...], by_name: dict[str, Any]) -> tuple[Any, ...]:
         """Return the inputs in the order of `input_names`."""
@@ -396,7 +397,8 @@ def _owned(value: Any, others: list[Any]) -> Any:
     """Return an output, a copy where it shares memory with an input, parameter or other output."""
     if not isinstance(value, torch.Tensor):
         return value
-    with torch._C.DisableTorchFunction():  # a tape has the copy, and not what is asked here
+    # A tape has the copy, and not what is asked here. (torch 2.6 compiles no DisableTorchFunction.)
+    with nullcontext() if torch.compiler.is_compiling() else torch._C.DisableTorchFunction():
         tensors = [one for one in (value, *others) if isinstance(one, torch.Tensor)]
         memory = [one if one._base is None else one._base for one in tensors]
     return value.clone() if any(one is memory[0] for one in memory[1:]) else value
