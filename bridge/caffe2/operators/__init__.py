@@ -27,9 +27,10 @@ them by `run_kernel`.
 
 An operator is a pure function of torch tensors, declared by `operator`; the declaration,
 and the facts that the engine derives from it, are in `bridge.caffe2.execution.function_operator`.
-Operators with state or effects (files, queues, counters, windows over many runs, nets) are classes,
-derived from `base.torch_operator.TorchOperator`, whose decorator says
-their numbers of inputs and outputs, and the gradient.
+Operators on objects (files, queues, counters, nets) are functions of the operator, declared by
+`base.torch_operator.procedure`; those with state of their own, as windows over many runs, are
+classes derived from `base.torch_operator.TorchOperator`. Their decorators say the numbers of inputs
+and outputs, and the gradient.
 
 Add an operator, for example `Double`:
 

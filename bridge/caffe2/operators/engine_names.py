@@ -19,29 +19,24 @@ from bridge.caffe2.execution.operator import Operator
 
 # The operator types by engine, as RegisteredOperators lists them in PyTorch 1.8.1.
 _TYPES = {
-    "CHANNELWISE_3D": """
-    Conv ConvGradient
-    """,
+    "CHANNELWISE_3D": "Conv ConvGradient",
     "CUDNN": """
     AveragePool AveragePool1D AveragePool1DGradient AveragePool2D AveragePool2DGradient
     AveragePool3D AveragePool3DGradient AveragePoolGradient Conv Conv1D Conv1DGradient Conv2D
-    Conv2DGradient Conv3D Conv3DGradient ConvGradient ConvTranspose ConvTransposeGradient
-    Dropout DropoutGrad Elu EluGradient LRN LRNGradient MaxPool MaxPool1D MaxPool1DGradient
-    MaxPool2D MaxPool2DGradient MaxPool3D MaxPool3DGradient MaxPoolGradient NCHW2NHWC NHWC2NCHW
-    Recurrent RecurrentGradient RecurrentParamGet RecurrentParamSet Sigmoid SigmoidGradient
-    Softmax SoftmaxGradient SpatialBN SpatialBNGradient Tanh TanhGradient Transpose
+    Conv2DGradient Conv3D Conv3DGradient ConvGradient ConvTranspose ConvTransposeGradient Dropout
+    DropoutGrad Elu EluGradient LRN LRNGradient MaxPool MaxPool1D MaxPool1DGradient MaxPool2D
+    MaxPool2DGradient MaxPool3D MaxPool3DGradient MaxPoolGradient NCHW2NHWC NHWC2NCHW Recurrent
+    RecurrentGradient RecurrentParamGet RecurrentParamSet Sigmoid SigmoidGradient Softmax
+    SoftmaxGradient SpatialBN SpatialBNGradient Tanh TanhGradient Transpose
     """,
-    "DEPTHWISE_3x3": """
-    Conv ConvGradient
-    """,
+    "DEPTHWISE_3x3": "Conv ConvGradient",
     "DNNLOWP": """
     Add AveragePool BatchMatMul ChannelShuffle Concat Conv ConvRelu Dequantize ElementwiseLinear
     FC Gather GroupNorm Int8Add Int8AveragePool Int8BatchMatMul Int8ChannelShuffle Int8Concat
     Int8Conv Int8ConvPackWeight Int8ConvRelu Int8Dequantize Int8DequantizeRowWise
-    Int8ElementwiseLinear Int8FC Int8FCPackWeight Int8FCRelu Int8Gather Int8GroupNorm
-    Int8LSTMUnit Int8MaxPool Int8Mul Int8Quantize Int8Relu Int8Sigmoid Int8SpatialBN
-    Int8SpatialBNRelu Int8Sum Int8SumRelu Int8Tanh LSTMUnit MaxPool Mul Quantize Relu Sigmoid
-    SpatialBN Sum SumRelu Tanh
+    Int8ElementwiseLinear Int8FC Int8FCPackWeight Int8FCRelu Int8Gather Int8GroupNorm Int8LSTMUnit
+    Int8MaxPool Int8Mul Int8Quantize Int8Relu Int8Sigmoid Int8SpatialBN Int8SpatialBNRelu Int8Sum
+    Int8SumRelu Int8Tanh LSTMUnit MaxPool Mul Quantize Relu Sigmoid SpatialBN Sum SumRelu Tanh
     """,
     "DNNLOWP_16": """
     AveragePool BatchMatMul ChannelShuffle Conv ConvRelu Dequantize FC MaxPool Quantize Relu Sum
@@ -53,34 +48,17 @@ _TYPES = {
     "DNNLOWP_ROWWISE": """
     Dequantize FC Int8Dequantize Int8FC Int8FCPackWeight Int8FCRelu Int8Quantize Quantize
     """,
-    "DNNLOWP_ROWWISE_16": """
-    Dequantize FC Quantize
-    """,
-    "EIGEN": """
-    Conv Conv1D Conv2D Conv3D
-    """,
-    "FAKE_BFP_14": """
-    FC FCGradient
-    """,
-    "FAKE_BFP_16": """
-    FC FCGradient
-    """,
-    "FAKE_BFP_16_ROUND": """
-    FC FCGradient
-    """,
-    "FAKE_BFP_24": """
-    FC FCGradient
-    """,
-    "FAKE_FP16": """
-    FC FCGradient
-    """,
+    "DNNLOWP_ROWWISE_16": "Dequantize FC Quantize",
+    "EIGEN": "Conv Conv1D Conv2D Conv3D",
+    **dict.fromkeys(
+        ("FAKE_BFP_14", "FAKE_BFP_16", "FAKE_BFP_16_ROUND", "FAKE_BFP_24", "FAKE_FP16"),
+        "FC FCGradient",
+    ),
     "GLOO": """
     Allgather Allreduce Barrier Broadcast CloneCommonWorld CreateCommonWorld DestroyCommonWorld
     ReduceScatter
     """,
-    "NNPACK": """
-    Conv
-    """,
+    "NNPACK": "Conv",
     "SIMD": """
     Adagrad RowWiseSparseAdagrad RowWiseSparseAdagradFusedWithSparseLengthsMeanGradient
     RowWiseSparseAdagradFusedWithSparseLengthsMeanGradientApprox
@@ -89,9 +67,7 @@ _TYPES = {
     RowWiseSparseAdagradFusedWithSparseLengthsWeightedSumGradient
     RowWiseSparseAdagradFusedWithSparseLengthsWeightedSumGradientApprox SparseAdagrad
     """,
-    "TENSORCORE": """
-    BatchMatMul FC FCGradient FCTransposed FCTransposedGradient
-    """,
+    "TENSORCORE": "BatchMatMul FC FCGradient FCTransposed FCTransposedGradient",
 }
 
 

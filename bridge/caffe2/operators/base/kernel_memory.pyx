@@ -10,6 +10,7 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.python_api cimport Py_TYPE, take_pending
 from bridge.caffe2.execution.tape cimport Memory
+from bridge.caffe2.operators.base.row_memory cimport row_at
 from bridge.dlpack.abi cimport DL_CPU, DLTensor
 from bridge.exchange.torch_api cimport load_torch, torch_c
 from bridge.exchange.torch_description cimport described, has_lazy_bit
@@ -18,7 +19,7 @@ from bridge.exchange.torch_settings cimport is_observed
 from torch import is_grad_enabled
 from torch._C import _is_any_autocast_enabled
 
-from bridge.c10.errors import EnforceNotMet
+from bridge.c10.errors import EnforceIndexError, EnforceNotMet
 
 load_torch()
 
@@ -79,3 +80,18 @@ cdef float* floats_of(object tensor, int64_t numel) except? NULL:
             f"A tensor of sizes {list(tensor.shape)} was to have {numel} elements: another thread "
             "changed a blob of the operator while it ran.")
     return <float*>now.data
+
+
+cdef int check_rows(
+    const void *indices, bint wide, int64_t n, int64_t first, int64_t rows
+) except -1:
+    """Raise EnforceNotMet, also an IndexError, unless indices are from `first` to below `rows`."""
+    cdef int64_t i, row
+    for i in range(n):
+        row = row_at(indices, wide, i)
+        if row < first or row >= rows:
+            given = sorted({row_at(indices, wide, k) for k in range(n)})
+            raise EnforceIndexError(
+                f"An index of {given} is out of range for {rows} rows along axis 0.",
+                condition="0 <= idx && idx < N")
+    return 0

@@ -11,10 +11,10 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from bridge.caffe2.operators.base.cloned cimport cloned_void, inlined_void
-from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+from bridge.caffe2.operators.base.kernel_memory cimport check_rows, floats_of
 from bridge.caffe2.operators.base.row_memory cimport AHEAD, LINE, fetch, row_at
 
-from bridge.c10.errors import EnforceIndexError, EnforceNotMet
+from bridge.c10.errors import EnforceNotMet
 
 # pyi: from torch import Tensor
 
@@ -75,13 +75,7 @@ def ids_by_lengths(y: Tensor, lengths: Tensor, int64_t segments, int64_t n, bint
 
 def in_range(ids: Tensor, int64_t n, int64_t rows, bint wide) -> Tensor:
     """Return the `n` indices. Raises EnforceNotMet, also an IndexError: one is not in [0, rows)."""
-    cdef const void *given = <const void *>floats_of(ids, n)
-    cdef int64_t i
-    for i in range(n):
-        if not 0 <= row_at(given, wide, i) < rows:
-            raise EnforceIndexError(
-                f"An index of {sorted(set(all_ids(given, wide, n)))} is out of range for {rows} "
-                "rows.", condition="0 <= idx && idx < N")
+    check_rows(<const void *>floats_of(ids, n), wide, n, 0, rows)
     return ids
 
 
@@ -98,19 +92,24 @@ def places_by_lengths(y: Tensor, lengths: Tensor, int64_t segments, int64_t n) -
     return y
 
 
-def last_id(ids: Tensor, int64_t n, bint wide) -> int:
+def last_id(ids: Tensor, int64_t n, bint wide, bint gapless) -> int:
     """Return the last of `n` sorted ids, -1 if there is none.
 
-    Raises EnforceNotMet: they are not sorted, or the first one is negative.
+    Raises EnforceNotMet: they are not sorted, or the first one is negative; if `gapless`, they are
+    not 0, 1, 2, ..., each at least once.
     """
     cdef const void *given = <const void *>floats_of(ids, n)
-    cdef int64_t i, last = 0
+    cdef int64_t i, one, last = -1 if gapless else 0
+    cdef bint fits = True
     for i in range(n):
-        if row_at(given, wide, i) < last:
-            raise EnforceNotMet(
-                "The operator requires that segment ids are sorted, and not negative; got "
-                f"{all_ids(given, wide, n)}.")
-        last = row_at(given, wide, i)
+        one = row_at(given, wide, i)
+        fits &= one >= last and (not gapless or one <= last + 1)
+        last = one
+    if not fits or (gapless and n and row_at(given, wide, 0) != 0):
+        rule = "begin with 0, are sorted and have no gaps" if gapless else \
+            "are sorted, and not negative"
+        raise EnforceNotMet(
+            f"The operator requires that the segment ids {rule}; got {all_ids(given, wide, n)}.")
     return last if n else -1
 
 
@@ -119,30 +118,11 @@ def sorted_to(ids: Tensor, int64_t n, int64_t segments) -> Tensor:
 
     Raises EnforceNotMet: they are not.
     """
-    if n and last_id_without_gaps(ids, n) != segments - 1:
+    if n and last_id(ids, n, False, True) != segments - 1:
         raise EnforceNotMet(
             f"The segment ids are to be of {segments} segments, one for each gradient; got "
             f"{all_ids(<const void *>floats_of(ids, n), False, n)}.")
     return ids
-
-
-def last_id_without_gaps(ids: Tensor, int64_t n) -> int:
-    """Return the last of `n` ids, int32, which are 0, 1, 2, ..., each at least once; or -1.
-
-    Raises EnforceNotMet: they are not.
-    """
-    cdef const int32_t *given = <const int32_t *>floats_of(ids, n)
-    cdef int32_t last = 0
-    cdef bint fits = n == 0 or given[0] == 0
-    cdef int64_t i
-    for i in range(n):
-        fits &= given[i] == last or given[i] == last + 1
-        last = given[i]
-    if not fits:
-        raise EnforceNotMet(
-            "The operator requires that the segment ids begin with 0, are sorted and have no gaps; "
-            f"got {all_ids(given, False, n)}.")
-    return last if n else -1
 
 
 def counts_of_ids(y: Tensor, ids: Tensor, int64_t n, int64_t segments, bint wide) -> Tensor:
@@ -156,16 +136,6 @@ def counts_of_ids(y: Tensor, ids: Tensor, int64_t n, int64_t segments, bint wide
             i += 1
         target[s] = <int32_t>(i - start)
     return y
-
-
-cdef int check_ids(const void *ids, bint wide, int64_t n, int64_t segments) except -1:
-    """Raise EnforceNotMet, also an IndexError, unless ids are from 0 to below `segments`."""
-    cdef int64_t i
-    for i in range(n):
-        if row_at(ids, wide, i) < 0 or row_at(ids, wide, i) >= segments:
-            raise EnforceIndexError(
-                f"A segment id is out of range for {segments} segments: {all_ids(ids, wide, n)}.")
-    return 0
 
 
 cdef cloned_void add_row(float *target, const float *source, int64_t n) noexcept nogil:
@@ -185,7 +155,7 @@ def sums_by_ids(
     cdef const float *source = floats_of(data, n * width)
     cdef const int32_t *given = <const int32_t *>floats_of(ids, n)
     cdef int64_t i
-    check_ids(given, False, n, segments)
+    check_rows(given, False, n, 0, segments)
     if segments * width == 0:       # and maybe no memory: memset takes no NULL
         return y
     memset(target, 0, segments * width * sizeof(float))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
 from bridge.caffe2.operators.base import length_kernels
-from bridge.caffe2.operators.base.checks import has_values
+from bridge.caffe2.operators.base.checks import has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 
 _INTEGERS = (torch.int32, torch.int64)
@@ -19,6 +19,18 @@ _INTEGERS = (torch.int32, torch.int64)
 def along_rows(values: Tensor, x: Tensor) -> Tensor:
     """Return a view of `values`, one per row of `x`, that broadcasts with `x`: (n, 1, ...)."""
     return values.reshape(-1, *[1] * (x.dim() - 1))
+
+
+def weighted(rows: Tensor, weights: Tensor) -> Tensor:
+    """Return the rows times their weights. Raises EnforceNotMet: as `flat_weights`."""
+    return rows * along_rows(flat_weights(weights, rows.shape[0]), rows)
+
+
+def flat_weights(weights: Tensor, n: int) -> Tensor:
+    """Return weights in one dimension. Raises EnforceNotMet: there is not one for each row."""
+    fits = weights.dim() > 0 and weights.shape[0] == weights.numel() == n
+    require(fits, f"there is one weight for each of {n} rows", weights)
+    return weights.reshape(-1)
 
 
 def row_indices(indices: Tensor, n: int) -> Tensor:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TorchOperator: the base class of the built-in operators that are classes.
+"""TorchOperator: the base class of built-in operators on objects; procedure: one as a function.
 
 An input is a torch tensor over the blob's memory (`x`). A result is either written by torch into
 the output's own buffer (`out`, for use as ``out=``), or is a new torch tensor whose memory becomes
@@ -13,8 +13,8 @@ a view of an input, since outputs own their memory.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
 
 import torch
 
@@ -22,6 +22,7 @@ from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.blobs.torch_io import adopt, operand
 from bridge.caffe2.execution.operator import Operator
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import INTS
 from bridge.caffe2.tensor.tensor import Tensor
 
@@ -125,3 +126,36 @@ class TorchOperator(Operator):
     def has_strings(self, i: int) -> bool:
         """Return whether input `i` is a tensor of strings."""
         return bool(self.Input(i).dtype() is c10.string)
+
+
+Kind = TypeVar("Kind", bound=TorchOperator)
+Run = Callable[[Kind], bool | None]
+
+
+def procedure(
+    name: str,
+    devices: Any = ("cpu",),
+    *,
+    base: type[Kind] = TorchOperator,  # type: ignore[assignment]
+    effects: bool = False,
+    writes_last: bool = True,
+    **declared: Any,
+) -> Callable[[Run[Kind]], Run[Kind]]:
+    """Return a decorator that declares a function of the operator as the operator `name`.
+
+    The function is what `RunOnDevice` of a class derived from `base` does. effects: whether it may
+    do more than write outputs, as writing a file. The others are for `register_operator`.
+    """
+
+    def register(function: Run[Kind]) -> Run[Kind]:
+        members = {
+            "__doc__": function.__doc__,
+            "__module__": function.__module__,
+            "RunOnDevice": function,
+            "_has_effects": effects,
+            "writes_last": writes_last,
+        }
+        register_operator(name, devices, **declared)(type(name, (base,), members))
+        return function
+
+    return register

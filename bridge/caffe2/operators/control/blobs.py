@@ -17,7 +17,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import FLOAT, require
-from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 from bridge.caffe2.tensor import tensor
 from bridge.exchange.import_tensor import import_tensor
 
@@ -99,8 +99,15 @@ class DataCouple(_Nothing):
     """No computation; an operator that uses an output waits for all inputs."""
 
 
-@register_operator("UnsafeCoalesce", ("cpu", "cuda"), inputs="0-*", outputs="1-*", inplace="0>0*")
-class UnsafeCoalesce(TorchOperator):
+@procedure(
+    "UnsafeCoalesce",
+    ("cpu", "cuda"),
+    inputs="0-*",
+    outputs="1-*",
+    inplace="0>0*",
+    writes_last=False,
+)
+def unsafe_coalesce(op: TorchOperator) -> None:
     """Concatenate the inputs in the last output (1-d); outputs 0, 1, ... share its memory.
 
     Outputs 0, 1, ... have the sizes of the inputs and are not copies: a change of one of them is
@@ -111,37 +118,31 @@ class UnsafeCoalesce(TorchOperator):
     place.
     Follows UnsafeCoalesceOp, caffe2/operators/unsafe_coalesce.h, PyTorch 1.8.1.
     """
-
-    writes_last = False
-
-    def RunOnDevice(self) -> None:
-        n = self.InputSize()
-        require(self.OutputSize() == n + 1, "There must be one output per input, and one more.")
-        sources = [self.x(i, FLOAT) for i in range(n)]
-        ends = [0]
-        for source in sources:
-            ends.append(ends[-1] + source.numel())
-        whole = self.out(n, [ends[-1]], float32)
-        first, last = whole.data_ptr(), whole.data_ptr() + whole.nbytes
-        for i, source in enumerate(sources):
-            if not source.numel() or source.data_ptr() == whole[ends[i] :].data_ptr():
-                continue
-            fits = not first <= source.data_ptr() < last
-            require(fits, f"Input {i} shares memory with the last output, in another place.")
-            whole[ends[i] : ends[i + 1]] = source.reshape(-1)
-        for i, source in enumerate(sources):
-            if source.numel() and source.data_ptr() == whole[ends[i] :].data_ptr():
-                continue
-            part = whole[ends[i] : ends[i + 1]].view(source.shape)
-            # By a capsule, which has this part only: an output that grows must not reach the next.
-            capsule = torch.utils.dlpack.to_dlpack(part)  # type: ignore[attr-defined]
-            self.OutputTensorAlias(i, tensor.Tensor._wrap(import_tensor(capsule)))
+    n = op.InputSize()
+    require(op.OutputSize() == n + 1, "There must be one output per input, and one more.")
+    sources = [op.x(i, FLOAT) for i in range(n)]
+    ends = [0]
+    for source in sources:
+        ends.append(ends[-1] + source.numel())
+    whole = op.out(n, [ends[-1]], float32)
+    first, last = whole.data_ptr(), whole.data_ptr() + whole.nbytes
+    for i, source in enumerate(sources):
+        if not source.numel() or source.data_ptr() == whole[ends[i] :].data_ptr():
+            continue
+        fits = not first <= source.data_ptr() < last
+        require(fits, f"Input {i} shares memory with the last output, in another place.")
+        whole[ends[i] : ends[i + 1]] = source.reshape(-1)
+    for i, source in enumerate(sources):
+        if source.numel() and source.data_ptr() == whole[ends[i] :].data_ptr():
+            continue
+        part = whole[ends[i] : ends[i + 1]].view(source.shape)
+        # By a capsule, which has this part only: an output that grows must not reach the next.
+        capsule = torch.utils.dlpack.to_dlpack(part)  # type: ignore[attr-defined]
+        op.OutputTensorAlias(i, tensor.Tensor._wrap(import_tensor(capsule)))
 
 
-@register_operator("GetAllBlobNames", inputs="0", outputs="1")
-class GetAllBlobNames(TorchOperator):
+@procedure("GetAllBlobNames", inputs="0", outputs="1")
+def get_all_blob_names(op: TorchOperator) -> None:
     """The names of the blobs of the workspace, sorted strings."""
-
-    def RunOnDevice(self) -> None:
-        names = [name.encode() for name in sorted(self._workspace._blobs)]
-        self.put_strings(0, [len(names)], names)
+    names = [name.encode() for name in sorted(op._workspace._blobs)]
+    op.put_strings(0, [len(names)], names)

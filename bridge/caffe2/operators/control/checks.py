@@ -11,10 +11,9 @@ from torch import Tensor
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import Out, operator
-from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import FLOATS, INTS, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
-from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 from bridge.caffe2.operators.elementwise import small_kernels
 
 
@@ -56,12 +55,10 @@ def assert_all(x: Tensor, *, error_msg: str = "") -> None:
         )
 
 
-@register_operator("Fail", inputs="0", outputs="0", gradient="undefined")
-class Fail(TorchOperator):
+@procedure("Fail", inputs="0", outputs="0", gradient="undefined")
+def fail(op: TorchOperator) -> bool:
     """An operator that fails."""
-
-    def RunOnDevice(self) -> bool:
-        return False
+    return False
 
 
 @operator("ThrowException", gradient="undefined", effects=("io",))
@@ -88,11 +85,9 @@ def crash() -> None:
     os.abort()
 
 
-@register_operator("FeedBlob", inputs="0", outputs="1", gradient="undefined")
-class FeedString(TorchOperator):
+@procedure("FeedBlob", inputs="0", outputs="1", gradient="undefined")
+def feed_string(op: TorchOperator) -> None:
     """Set the output to the string `value`."""
-
-    def RunOnDevice(self) -> None:
-        value = self.GetSingleArgument("value")
-        require(isinstance(value, (str, bytes)), "FeedBlob needs the argument value, a string.")
-        self.OutputBlob(0).feed(value)
+    value = op.GetSingleArgument("value")
+    require(isinstance(value, (str, bytes)), "FeedBlob needs the argument value, a string.")
+    op.OutputBlob(0).feed(value)

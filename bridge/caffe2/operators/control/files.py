@@ -23,7 +23,7 @@ from bridge.caffe2.files.blob_files import (
     write_blobs,
 )
 from bridge.caffe2.files.databases import check_type, open_reader
-from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 from bridge.caffe2.operators.datasets.db_readers import FileReader
 
 _DEVICES = ("cpu", "cuda")
@@ -206,20 +206,20 @@ class Load(FileOperator):
         return [reader.path for reader in readers], types[0]
 
 
-@register_operator("DBExists", devices=_DEVICES, inputs="0", outputs="1", gradient="undefined")
-class DBExists(FileOperator):
+@procedure(
+    "DBExists", devices=_DEVICES, inputs="0", outputs="1", gradient="undefined", base=FileOperator
+)
+def db_exists(op: FileOperator) -> None:
     """Whether the database `db_name` of `db_type` exists and can be opened: one bool, 0-d.
 
     Raises EnforceNotMet: `db_type` is not a type of databases.
     Follows DBExistsOp.
     """
-
-    def RunOnDevice(self) -> None:
-        check_type(self.db_type)
-        path = self.path(self.GetSingleArgument("db_name", ""))
-        there = os.path.exists(path)
-        if there:
-            # Opened to raise an error about a file of another kind, which is not hidden here.
-            with open_reader(self.db_type, path):
-                pass
-        self.put_value(0, there, c10.bool)
+    check_type(op.db_type)
+    path = op.path(op.GetSingleArgument("db_name", ""))
+    there = os.path.exists(path)
+    if there:
+        # Opened to raise an error about a file of another kind, which is not hidden here.
+        with open_reader(op.db_type, path):
+            pass
+    op.put_value(0, there, c10.bool)

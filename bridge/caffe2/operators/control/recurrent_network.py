@@ -19,7 +19,7 @@ from bridge.caffe2.execution.blob_table import BlobTable, find_blob, find_or_cre
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 from bridge.caffe2.operators.control.step_net import (
     ScratchWorkspaces,
     StepNet,
@@ -151,70 +151,69 @@ def _count_runs(operator: TorchOperator, net: StepNet) -> None:
         operator._inner_runs = net.runs
 
 
-@register_operator(
-    "RecurrentNetworkBlobFetcher", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined"
+@procedure(
+    "RecurrentNetworkBlobFetcher",
+    ("cpu", "cuda"),
+    inputs="1",
+    outputs="1",
+    gradient="undefined",
+    effects=True,
 )
-class RecurrentNetworkBlobFetcher(TorchOperator):
+def recurrent_network_blob_fetcher(op: TorchOperator) -> None:
     """Copy the blobs of all steps into the workspace, as ``<prefix>_<name><step>``.
 
     Input: the last output of RecurrentNetwork. Output: the names. `prefix` is "rnn".
     Follows RecurrentNetworkBlobFetcherOp, PyTorch 1.8.1.
     """
-
-    _has_effects = True
-
-    def RunOnDevice(self) -> None:
-        scratch = self.Input(0, ScratchWorkspaces)
-        prefix = self.GetSingleArgument("prefix", "rnn")
-        names = []
-        for step, table in enumerate(scratch.steps):
-            for name in sorted(table._blobs):
-                copy = f"{prefix}_{name}{step}"
-                found = table._blobs[name].Get(c10.tensor)
-                find_or_create(self._workspace, copy).feed(operand(found).clone())
-                names.append(copy.encode())
-        self.put_strings(0, [len(names)], names)
+    scratch = op.Input(0, ScratchWorkspaces)
+    prefix = op.GetSingleArgument("prefix", "rnn")
+    names = []
+    for step, table in enumerate(scratch.steps):
+        for name in sorted(table._blobs):
+            copy = f"{prefix}_{name}{step}"
+            found = table._blobs[name].Get(c10.tensor)
+            find_or_create(op._workspace, copy).feed(operand(found).clone())
+            names.append(copy.encode())
+    op.put_strings(0, [len(names)], names)
 
 
-@register_operator(
-    "rnn_internal_apply_link", ("cpu", "cuda"), inputs="2", outputs="2", inplace="1>1!"
+@procedure(
+    "rnn_internal_apply_link",
+    ("cpu", "cuda"),
+    inputs="2",
+    outputs="2",
+    inplace="1>1!",
+    effects=True,
 )
-class ApplyLink(TorchOperator):
+def apply_link(op: TorchOperator) -> None:
     """(timestep, external) -> internal, external: make internal a part of external.
 
     It is `window` (1) rows from ``timestep + offset``, and shares their memory.
     """
-
-    _has_effects = True
-
-    def RunOnDevice(self) -> None:
-        t, whole = self.integers(0, (c10.int32,))[0], self.x(1)
-        start = t + self.GetSingleArgument("offset", -1)
-        window = self.GetSingleArgument("window", 1)
-        fits = whole.dim() > 0 and 0 <= start <= whole.shape[0] - window
-        require(fits, f"The link needs {window} rows from {start} of sizes {list(whole.shape)}.")
-        self.OutputBlob(0).feed(whole.narrow(0, start, window))
+    t, whole = op.integers(0, (c10.int32,))[0], op.x(1)
+    start = t + op.GetSingleArgument("offset", -1)
+    window = op.GetSingleArgument("window", 1)
+    fits = whole.dim() > 0 and 0 <= start <= whole.shape[0] - window
+    require(fits, f"The link needs {window} rows from {start} of sizes {list(whole.shape)}.")
+    op.OutputBlob(0).feed(whole.narrow(0, start, window))
 
 
-@register_operator(
+@procedure(
     "rnn_internal_accumulate_gradient_input",
     ("cpu", "cuda"),
     inputs="3",
     outputs="1-*",
     inplace="2>0!",
+    effects=True,
+    writes_last=False,
 )
-class AccumulateGradientInput(TorchOperator):
+def accumulate_gradient_input(op: TorchOperator) -> None:
     """(timestep, outer gradient, gradient) -> gradient: add row `timestep` of the outer gradient.
 
     It is added to the row ``timestep + offset``, in place.
     """
-
-    writes_last = False
-    _has_effects = True
-
-    def RunOnDevice(self) -> None:
-        t = self.integers(0, (c10.int32,))[0]
-        add_row(self.x(2), self.x(1), t, self.GetSingleArgument("offset", -1))
+    t = op.integers(0, (c10.int32,))[0]
+    add_row(op.x(2), op.x(1), t, op.GetSingleArgument("offset", -1))
 
 
 def add_row(gradient: Rows, outer: Rows, t: int, offset: int) -> None:

@@ -19,7 +19,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.gradients.control_flow import do_gradient
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 from bridge.caffe2.operators.control.step_net import net_of
 
 
@@ -120,21 +120,17 @@ class WorkspaceStack:
 TypeMeta.Register(WorkspaceStack)
 
 
-@register_operator("CreateScope", ("cpu", "cuda"), inputs="0", outputs="1", gradient="undefined")
-class CreateScope(TorchOperator):
+@procedure("CreateScope", ("cpu", "cuda"), inputs="0", outputs="1", gradient="undefined")
+def create_scope(op: TorchOperator) -> None:
     """Set the output to an empty stack of workspaces."""
-
-    def RunOnDevice(self) -> None:
-        self.OutputBlob(0).GetMutable(WorkspaceStack).clear()
+    op.OutputBlob(0).GetMutable(WorkspaceStack).clear()
 
 
-@register_operator("HasScope", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined")
-class HasScope(TorchOperator):
+@procedure("HasScope", ("cpu", "cuda"), inputs="1", outputs="1", gradient="undefined")
+def has_scope(op: TorchOperator) -> None:
     """Return whether the stack has a workspace in use: one bool, (1,)."""
-
-    def RunOnDevice(self) -> None:
-        depth = self.Input(0, WorkspaceStack).depth
-        self.Output(0, [1], c10.bool).mutable_data()[:] = depth > 0
+    depth = op.Input(0, WorkspaceStack).depth
+    op.Output(0, [1], c10.bool).mutable_data()[:] = depth > 0
 
 
 @register_operator(

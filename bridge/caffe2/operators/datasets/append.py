@@ -12,8 +12,14 @@ from bridge.caffe2.blobs.objects import Mutex
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.datasets.columns import Column, column_of
-from bridge.caffe2.operators.datasets.cursor_operators import OfColumns
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
+from bridge.caffe2.operators.datasets.columns import (
+    Column,
+    column_of,
+    columns_of,
+    fields_of,
+    require_alike,
+)
 from bridge.caffe2.operators.datasets.dataset import Dataset
 from bridge.caffe2.tensor.tensor import Tensor
 
@@ -39,84 +45,65 @@ def append_rows(tensor: Tensor, more: Column) -> None:
     write_rows(tensor, rows, more)
 
 
-class _Append(OfColumns):
-    """An operator that appends rows to outputs that are in place of inputs."""
+def _is_new(tensor: Tensor) -> bool:
+    return tensor.dim() > 0 and tensor.size(0) == 0
 
-    def check_rows(self, i: int, j: int) -> None:
-        """Raise EnforceNotMet unless the rows of input `j` can be appended to input `i`."""
-        before, more = self.Input(i), self.Input(j)
-        require(more.dim() >= 1, f"Input {j} must have at least one dimension.")
-        if self._is_new(before):
-            return
-        require(
-            before.dim() == more.dim() and list(before.sizes())[1:] == list(more.sizes())[1:],
-            f"Rows of sizes {list(more.sizes())[1:]} cannot be appended to rows of "
-            f"{list(before.sizes())[1:]}.",
-        )
-        fits = before.dtype() == more.dtype()
-        require(fits, f"Rows of {more.dtype()} cannot be appended to rows of {before.dtype()}.")
 
-    def append(self, i: int, j: int, o: int) -> None:
-        """Append the rows of input `j` to output `o`, which is in place of input `i`."""
-        more = column_of(self.Input(j), f"Input {j}").kept()
-        tensor = self.Output(o)
-        if self._is_new(tensor):
-            tensor.CopyFrom(self.Input(j))
-            return
+def _check_rows(op: TorchOperator, i: int, j: int) -> None:
+    """Raise EnforceNotMet unless the rows of input `j` can be appended to input `i`."""
+    before, more = op.Input(i), column_of(op.Input(j), f"Input {j}")
+    if not _is_new(before):
+        require_alike(more, before.dtype(), before.sizes())
+
+
+def _append(op: TorchOperator, j: int, o: int) -> None:
+    """Append the rows of input `j` to output `o`, which is in place of an input."""
+    more = column_of(op.Input(j), f"Input {j}").kept()
+    tensor = op.Output(o)
+    if _is_new(tensor):
+        tensor.CopyFrom(op.Input(j))
+    else:
         append_rows(tensor, more)
 
-    @staticmethod
-    def _is_new(tensor: Tensor) -> bool:
-        return tensor.dim() > 0 and tensor.size(0) == 0
 
-
-@register_operator("Append", inputs="2", outputs="1", inplace="0>0!", gradient="undefined")
-class Append(_Append):
+@procedure("Append", inputs="2", outputs="1", inplace="0>0!", gradient="undefined")
+def append(op: TorchOperator) -> None:
     """Append the rows of input 1 to input 0, in place."""
-
-    def RunOnDevice(self) -> None:
-        self.check_rows(0, 1)
-        self.append(0, 1, 0)
+    _check_rows(op, 0, 1)
+    _append(op, 1, 0)
 
 
-@register_operator(
-    "AtomicAppend", inputs="3-*", outputs="1-*", inplace="1>0*", gradient="undefined"
-)
-class AtomicAppend(_Append):
+@procedure("AtomicAppend", inputs="3-*", outputs="1-*", inplace="1>0*", gradient="undefined")
+def atomic_append(op: TorchOperator) -> None:
     """Append to several tensors, under a mutex.
 
     Inputs: the mutex, the tensors, which are the outputs, and the rows for each of them.
     """
-
-    def RunOnDevice(self) -> None:
-        with self.Input(0, Mutex).lock:
-            self._append_all()
-
-    def _append_all(self) -> None:
-        n = (self.InputSize() - 1) // 2
-        fits = self.OutputSize() == n
-        require(fits, f"There are {n} tensors to append to, but {self.OutputSize()} outputs.")
+    with op.Input(0, Mutex).lock:
+        n = (op.InputSize() - 1) // 2
+        fits = op.OutputSize() == n
+        require(fits, f"There are {n} tensors to append to, but {op.OutputSize()} outputs.")
         for o in range(n):
-            if not self._is_new(self.Input(1 + o)):
-                fits = self.IsInputOutputAlias(1 + o, o)
+            if not _is_new(op.Input(1 + o)):
+                fits = op.IsInputOutputAlias(1 + o, o)
                 require(fits, f"Output {o} must be in place of input {1 + o}.")
-            self.check_rows(1 + o, 1 + n + o)
+            _check_rows(op, 1 + o, 1 + n + o)
         for o in range(n):
-            self.append(1 + o, 1 + n + o, o)
+            _append(op, 1 + n + o, o)
 
 
 @register_operator("TrimDataset", inputs="1-*", outputs="1-*", inplace="0>0*!")
-class TrimDataset(OfColumns):
+class TrimDataset(TorchOperator):
     """Cut off the last records, so that their number is a multiple of `multiple_of` (1)."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._fields = self.fields()
+        self._fields = fields_of(self)
         self._multiple = self.GetSingleArgument("multiple_of", 1)
         require(self._multiple >= 1, f"multiple_of must be at least 1, not {self._multiple}.")
 
     def RunOnDevice(self) -> None:
-        dataset = Dataset(self._fields, self.columns())
+        dataset = Dataset(self._fields, columns_of(self))
         n = dataset.limits[0] // self._multiple * self._multiple
         if n == dataset.limits[0]:
             return

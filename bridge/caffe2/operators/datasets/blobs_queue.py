@@ -19,9 +19,9 @@ from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import find_blob, find_or_create
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 from bridge.caffe2.operators.datasets.append import append_rows
-from bridge.caffe2.operators.datasets.columns import column_of
+from bridge.caffe2.operators.datasets.columns import column_of, require_alike
 
 # The queues that threads wait for, by the ident of the thread.
 _waiting: dict[int, BlobsQueue] = {}
@@ -108,26 +108,24 @@ def release(thread: int) -> None:
         queue.close()
 
 
-@register_operator("CreateBlobsQueue", ("cpu", "cuda"), inputs="0", outputs="1", gradient="none")
-class CreateBlobsQueue(TorchOperator):
+@procedure("CreateBlobsQueue", ("cpu", "cuda"), inputs="0", outputs="1", gradient="none")
+def create_blobs_queue(op: TorchOperator) -> None:
     """Create a queue of `capacity` (1) records of `num_blobs` (1) blobs.
 
     Its slots are the blobs output_0_0, ...; with `enforce_unique_name` they must not exist.
     """
-
-    def RunOnDevice(self) -> None:
-        capacity, n = self.GetSingleArgument("capacity", 1), self.GetSingleArgument("num_blobs", 1)
-        fits = capacity >= 0 and n >= 0
-        require(fits, f"capacity and num_blobs must not be negative: {capacity}, {n}.")
-        fields = self.GetRepeatedArgument("field_names")
-        require(len(fields) in (0, n), f"There are {len(fields)} field_names, but {n} blobs.")
-        name, workspace = self._definition.outputs[0], self._workspace
-        names = [[f"{name}_{i}_{j}" for j in range(n)] for i in range(capacity)]
-        if self.GetSingleArgument("enforce_unique_name", False):
-            known = [one for row in names for one in row if find_blob(workspace, one)]
-            require(not known, f"Blobs of the queue exist already: {known[:3]}.")
-        places = [[find_or_create(workspace, one) for one in row] for row in names]
-        self.OutputBlob(0).Reset(BlobsQueue(places, n))
+    capacity, n = op.GetSingleArgument("capacity", 1), op.GetSingleArgument("num_blobs", 1)
+    fits = capacity >= 0 and n >= 0
+    require(fits, f"capacity and num_blobs must not be negative: {capacity}, {n}.")
+    fields = op.GetRepeatedArgument("field_names")
+    require(len(fields) in (0, n), f"There are {len(fields)} field_names, but {n} blobs.")
+    name, workspace = op._definition.outputs[0], op._workspace
+    names = [[f"{name}_{i}_{j}" for j in range(n)] for i in range(capacity)]
+    if op.GetSingleArgument("enforce_unique_name", False):
+        known = [one for row in names for one in row if find_blob(workspace, one)]
+        require(not known, f"Blobs of the queue exist already: {known[:3]}.")
+    places = [[find_or_create(workspace, one) for one in row] for row in names]
+    op.OutputBlob(0).Reset(BlobsQueue(places, n))
 
 
 class _OfQueue(TorchOperator):
@@ -163,43 +161,46 @@ class _OfQueue(TorchOperator):
         self.put_value(self.OutputSize() - 1, not done, c10.bool)
 
 
-@register_operator(
-    "EnqueueBlobs", ("cpu", "cuda"), inputs="2-*", outputs="1-*", inplace="1>0*!", gradient="none"
+@procedure(
+    "EnqueueBlobs",
+    ("cpu", "cuda"),
+    inputs="2-*",
+    outputs="1-*",
+    inplace="1>0*!",
+    gradient="none",
+    base=_OfQueue,
 )
-class EnqueueBlobs(_OfQueue):
+def enqueue_blobs(op: _OfQueue) -> bool:
     """Enqueue the contents of the inputs after the queue; they are the outputs, too.
 
     Waits for a free slot. Raises EnforceNotMet: the queue is closed and full.
     """
-
-    def RunOnDevice(self) -> bool:
-        return self.queue().write(self.Outputs())
+    return op.queue().write(op.Outputs())
 
 
-@register_operator(
+@procedure(
     "SafeEnqueueBlobs",
     ("cpu", "cuda"),
     inputs="2-*",
     outputs="2-*",
     inplace="1>0*!",
     gradient="none",
+    base=_OfQueue,
 )
-class SafeEnqueueBlobs(_OfQueue):
+def safe_enqueue_blobs(op: _OfQueue) -> None:
     """EnqueueBlobs with a last output: whether it failed because the queue is closed."""
-
-    def RunOnDevice(self) -> None:
-        self.give_status(self.queue(1).write(self.Outputs()[:-1]))
+    op.give_status(op.queue(1).write(op.Outputs()[:-1]))
 
 
-@register_operator("DequeueBlobs", ("cpu", "cuda"), inputs="1", outputs="1-*", gradient="none")
-class DequeueBlobs(_OfQueue):
+@procedure(
+    "DequeueBlobs", ("cpu", "cuda"), inputs="1", outputs="1-*", gradient="none", base=_OfQueue
+)
+def dequeue_blobs(op: _OfQueue) -> bool:
     """Dequeue the next record, waiting for one.
 
     Raises EnforceNotMet: the queue is closed and empty, or `timeout_secs` (0: none) are over.
     """
-
-    def RunOnDevice(self) -> bool:
-        return self.queue().read(self.Outputs(), self.GetSingleArgument("timeout_secs", 0.0))
+    return op.queue().read(op.Outputs(), op.GetSingleArgument("timeout_secs", 0.0))
 
 
 @register_operator("SafeDequeueBlobs", ("cpu", "cuda"), inputs="1", outputs="2-*", gradient="none")
@@ -230,21 +231,16 @@ class SafeDequeueBlobs(_OfQueue):
             out.CopyFrom(tensor)
             return
         more = column_of(tensor, f"Column {o}")
-        require(
-            out.dim() > 0
-            and out.dtype() == more.dtype
-            and list(out.sizes())[1:] == list(more.sizes[1:]),
-            f"Rows of {more.dtype} of sizes {list(more.sizes[1:])} do not match those before.",
-        )
+        require_alike(more, out.dtype(), out.sizes())
         append_rows(out, more)
 
 
-@register_operator("CloseBlobsQueue", ("cpu", "cuda"), inputs="1", outputs="0", gradient="none")
-class CloseBlobsQueue(_OfQueue):
+@procedure(
+    "CloseBlobsQueue", ("cpu", "cuda"), inputs="1", outputs="0", gradient="none", base=_OfQueue
+)
+def close_blobs_queue(op: _OfQueue) -> None:
     """Close the queue: no operator waits for it from now on."""
-
-    def RunOnDevice(self) -> None:
-        self.Input(0, BlobsQueue).close()
+    op.Input(0, BlobsQueue).close()
 
 
 @register_operator("WeightedSampleDequeueBlobs", inputs="1-*", outputs="2-*", gradient="none")

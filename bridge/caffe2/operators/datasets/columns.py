@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 
 from bridge import c10
 from bridge.c10 import TypeMeta
+from bridge.caffe2.blobs.objects import Fields
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
@@ -61,6 +62,25 @@ def column_of(tensor: Tensor, name: str) -> Column:
     return Column(dtype, sizes, operand(tensor).reshape(-1))
 
 
+def require_alike(column: Column, dtype: TypeMeta, sizes: Sequence[int]) -> None:
+    """Raise EnforceNotMet unless a tensor of this type and sizes has the same rows as `column`."""
+    require(
+        column.dtype is dtype and len(sizes) > 0 and column.sizes[1:] == tuple(sizes[1:]),
+        f"Rows of {column.dtype} of sizes {list(column.sizes[1:])} do not match rows of {dtype} "
+        f"of sizes {list(sizes[1:])}.",
+    )
+
+
+def columns_of(operator: TorchOperator, first: int = 0) -> list[Column]:
+    """Return the inputs from `first` on as columns."""
+    return [column_of(operator.Input(i), f"Input {i}") for i in range(first, operator.InputSize())]
+
+
+def fields_of(operator: TorchOperator) -> Fields:
+    """Return the argument `fields`."""
+    return Fields([str(name) for name in operator.GetRepeatedArgument("fields")])
+
+
 def joined(columns: list[Column]) -> Column:
     """Return the concatenated rows of one or more columns, copied.
 
@@ -68,11 +88,7 @@ def joined(columns: list[Column]) -> Column:
     """
     first = columns[0]
     for one in columns:
-        require(
-            one.dtype is first.dtype and one.sizes[1:] == first.sizes[1:],
-            f"Rows of {one.dtype} of sizes {list(one.sizes[1:])} do not match rows of "
-            f"{first.dtype} of sizes {list(first.sizes[1:])}.",
-        )
+        require_alike(one, first.dtype, first.sizes)
     count = sum(map(len, columns))
     if first.dtype.is_pod:
         items: Any = torch.cat([one.items for one in columns])

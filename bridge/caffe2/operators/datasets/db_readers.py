@@ -10,8 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-import torch
-
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
@@ -21,9 +19,9 @@ from bridge.caffe2.blobs.object_messages import tensor_of
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.files.databases import open_reader
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 from bridge.caffe2.operators.datasets.blobs_queue import BlobsQueue
-from bridge.caffe2.operators.datasets.columns import Column, column_of, put_column
+from bridge.caffe2.operators.datasets.columns import Column, column_of, joined, put_column
 
 
 class DBReader:
@@ -99,38 +97,34 @@ for _class in (DBReader, FileReader, QueueReader):
     TypeMeta.Register(_class)
 
 
-@register_operator("CreateDB", ("cpu", "cuda"), inputs="0", outputs="1", gradient="none")
-class CreateDB(TorchOperator):
+@procedure("CreateDB", ("cpu", "cuda"), inputs="0", outputs="1", gradient="none")
+def create_db(op: TorchOperator) -> None:
     """Create a reader of the database `db` of type `db_type` (leveldb, which is not available).
 
     Arguments: `num_shards` (1) and `shard_id` (0) select a part of the records.
     """
-
-    def RunOnDevice(self) -> None:
-        path = self.GetSingleArgument("db", "")
-        require(bool(path), "The argument db, the path of the database, is missing.")
-        reader = FileReader(
-            self.GetSingleArgument("db_type", "leveldb"),
-            path,
-            self.GetSingleArgument("num_shards", 1),
-            self.GetSingleArgument("shard_id", 0),
-        )
-        self.OutputBlob(0).Reset(reader)
+    path = op.GetSingleArgument("db", "")
+    require(bool(path), "The argument db, the path of the database, is missing.")
+    reader = FileReader(
+        op.GetSingleArgument("db_type", "leveldb"),
+        path,
+        op.GetSingleArgument("num_shards", 1),
+        op.GetSingleArgument("shard_id", 0),
+    )
+    op.OutputBlob(0).Reset(reader)
 
 
-@register_operator("CreateBlobsQueueDB", inputs="1", outputs="1", gradient="undefined")
-class CreateBlobsQueueDB(TorchOperator):
+@procedure("CreateBlobsQueueDB", inputs="1", outputs="1", gradient="undefined")
+def create_blobs_queue_db(op: TorchOperator) -> None:
     """Create a reader of blob number `value_blob_index` (-1) of the queue in input 0.
 
     Arguments: `timeout_secs` (0: none); `key_blob_index` (-1) is ignored.
     """
-
-    def RunOnDevice(self) -> None:
-        queue = self.Input(0, BlobsQueue)
-        place = self.GetSingleArgument("value_blob_index", -1)
-        require(0 <= place < queue.n_blobs, f"The queue has no blob {place}.")
-        timeout = self.GetSingleArgument("timeout_secs", 0.0)
-        self.OutputBlob(0).Reset(QueueReader(queue, place, timeout))
+    queue = op.Input(0, BlobsQueue)
+    place = op.GetSingleArgument("value_blob_index", -1)
+    require(0 <= place < queue.n_blobs, f"The queue has no blob {place}.")
+    timeout = op.GetSingleArgument("timeout_secs", 0.0)
+    op.OutputBlob(0).Reset(QueueReader(queue, place, timeout))
 
 
 @register_operator(
@@ -147,7 +141,7 @@ class TensorProtosDBInput(TorchOperator):
         batch = self.GetSingleArgument("batch_size", 0)
         require(batch >= 0, f"batch_size must not be negative: {batch}.")
         items = [self._record(reader) for _ in range(batch or 1)]
-        columns = [_stacked(list(one)) for one in zip(*items, strict=True)]
+        columns = [joined(list(one)) for one in zip(*items, strict=True)]
         for o, column in enumerate(columns):
             if batch == 0:
                 column = Column(column.dtype, column.sizes[1:], column.items)
@@ -173,17 +167,3 @@ class TensorProtosDBInput(TorchOperator):
             tensor.Reshape([1, *sizes])
             rows.append(column_of(tensor, "A tensor"))
         return rows
-
-
-def _stacked(rows: list[Column]) -> Column:
-    first = rows[0]
-    for row in rows:
-        require(
-            row.dtype is first.dtype and row.sizes == first.sizes,
-            f"Tensors of {row.dtype} of sizes {list(row.sizes[1:])} do not match those of "
-            f"{first.dtype} of sizes {list(first.sizes[1:])}.",
-        )
-    sizes = (len(rows), *first.sizes[1:])
-    if first.dtype.is_pod:
-        return Column(first.dtype, sizes, torch.cat([row.items for row in rows]))
-    return Column(first.dtype, sizes, [item for row in rows for item in row.items])

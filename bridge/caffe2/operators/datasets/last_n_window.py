@@ -13,9 +13,9 @@ from bridge.caffe2.blobs.objects import Mutex
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.datasets.append import GROWTH, write_rows
-from bridge.caffe2.operators.datasets.columns import Column, column_of
-from bridge.caffe2.operators.datasets.cursor_operators import OfColumns
+from bridge.caffe2.operators.datasets.columns import Column, column_of, require_alike
 from bridge.caffe2.tensor.tensor import Tensor
 
 
@@ -36,7 +36,7 @@ def blank_rows(like: Column, count: int) -> Column:
     inplace="0>0!,1>1!,4>2!",
     gradient="undefined",
 )
-class LastNWindowCollector(OfColumns):
+class LastNWindowCollector(TorchOperator):
     """Keep the last `num_to_collect` rows in a ring.
 
     Inputs: the ring, initially empty or a blob without content; the index of the next row, int32
@@ -61,12 +61,7 @@ class LastNWindowCollector(OfColumns):
         ring, given = self.Output(0), column_of(self.Input(2), "Input 2")
         old = ring.size(0) if ring.numel() else 0
         if old:
-            now = column_of(ring, "Input 0")
-            require(
-                now.dtype is given.dtype and now.sizes[1:] == given.sizes[1:],
-                f"Rows of {given.dtype} of sizes {list(given.sizes[1:])} do not match rows of "
-                f"{now.dtype} of sizes {list(now.sizes[1:])}.",
-            )
+            require_alike(given, ring.dtype(), ring.sizes())
         place = self._number(1, c10.int32)
         visited = self._number(4, c10.int64) if self.OutputSize() > 2 else 0
         require(

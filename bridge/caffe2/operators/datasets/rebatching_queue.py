@@ -17,9 +17,8 @@ from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.blobs.string_arrays import Strings
 from bridge.caffe2.blobs.torch_io import operand
-from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 
 
 class RebatchingQueue:
@@ -68,79 +67,64 @@ class RebatchingQueue:
 TypeMeta.Register(RebatchingQueue)
 
 
-@register_operator("CreateRebatchingQueue", inputs="0", outputs="1", gradient="none")
-class CreateRebatchingQueue(TorchOperator):
+@procedure("CreateRebatchingQueue", inputs="0", outputs="1", gradient="none")
+def create_rebatching_queue(op: TorchOperator) -> None:
     """Create a queue of `capacity` (1) rows of `num_blobs` (1) tensors."""
-
-    def RunOnDevice(self) -> None:
-        capacity, n = self.GetSingleArgument("capacity", 1), self.GetSingleArgument("num_blobs", 1)
-        require(capacity > 0 and n >= 0, f"The capacity and the tensors cannot be {capacity}, {n}.")
-        self.OutputBlob(0).Reset(RebatchingQueue(capacity, n))
+    capacity, n = op.GetSingleArgument("capacity", 1), op.GetSingleArgument("num_blobs", 1)
+    require(capacity > 0 and n >= 0, f"The capacity and the tensors cannot be {capacity}, {n}.")
+    op.OutputBlob(0).Reset(RebatchingQueue(capacity, n))
 
 
-@register_operator("EnqueueRebatchingQueue", inputs="2-*", outputs="0", gradient="none")
-class EnqueueRebatchingQueue(TorchOperator):
+@procedure("EnqueueRebatchingQueue", inputs="2-*", outputs="0", gradient="none", effects=True)
+def enqueue_rebatching_queue(op: TorchOperator) -> bool:
     """Add the inputs after the queue as a row, with `enqueue_batch` each of their rows.
 
     Waits for room. Raises EnforceNotMet: the queue is closed, or the numbers differ.
     """
-
-    _has_effects = True
-
-    def RunOnDevice(self) -> bool:
-        queue = self.Input(0, RebatchingQueue)
-        inputs = [_values(self.Input(i)) for i in range(1, self.InputSize())]
-        require(
-            len(inputs) == queue.n_blobs,
-            f"The queue has {queue.n_blobs} tensors per row, and {len(inputs)} are given.",
-        )
-        if not self.GetSingleArgument("enqueue_batch", False):
-            return bool(queue.put([tuple(one.clone() for one in inputs)]))
-        sizes = {tuple(one.shape)[:1] for one in inputs}
-        require(len(sizes) == 1 and () not in sizes, f"The inputs have {sorted(sizes)} rows.")
-        count = next(iter(sizes))[0]
-        return bool(queue.put([tuple(one[i].clone() for one in inputs) for i in range(count)]))
+    queue = op.Input(0, RebatchingQueue)
+    inputs = [_values(op.Input(i)) for i in range(1, op.InputSize())]
+    require(
+        len(inputs) == queue.n_blobs,
+        f"The queue has {queue.n_blobs} tensors per row, and {len(inputs)} are given.",
+    )
+    if not op.GetSingleArgument("enqueue_batch", False):
+        return bool(queue.put([tuple(one.clone() for one in inputs)]))
+    sizes = {tuple(one.shape)[:1] for one in inputs}
+    require(len(sizes) == 1 and () not in sizes, f"The inputs have {sorted(sizes)} rows.")
+    count = next(iter(sizes))[0]
+    return bool(queue.put([tuple(one[i].clone() for one in inputs) for i in range(count)]))
 
 
-@register_operator("DequeueRebatchingQueue", inputs="1", outputs="1-*", gradient="none")
-class DequeueRebatchingQueue(TorchOperator):
+@procedure("DequeueRebatchingQueue", inputs="1", outputs="1-*", gradient="none", effects=True)
+def dequeue_rebatching_queue(op: TorchOperator) -> bool:
     """Take `num_elements` (1) rows, each output the tensors of one kind with a new dimension.
 
     Waits for them; a closed queue gives those it has. Raises EnforceNotMet: it has none, or the
     rows have different sizes.
     """
-
-    _has_effects = True
-
-    def RunOnDevice(self) -> bool:
-        queue = self.Input(0, RebatchingQueue)
-        require(
-            self.OutputSize() == queue.n_blobs,
-            f"The queue has {queue.n_blobs} tensors per row, and there are {self.OutputSize()} "
-            "outputs.",
-        )
-        rows = queue.take(self.GetSingleArgument("num_elements", 1))
-        if not rows:
-            return False
-        for o, several in enumerate(zip(*rows, strict=True)):
-            shapes = {tuple(one.shape) for one in several}
-            require(len(shapes) == 1, f"Rows have the sizes {sorted(shapes)}.")
-            if isinstance(several[0], _Texts):
-                items = [item for one in several for item in one.items]
-                self.put_strings(o, [len(several), *several[0].shape], items)
-            else:
-                self.put(o, torch.stack(several))
-        return True
+    queue = op.Input(0, RebatchingQueue)
+    require(
+        op.OutputSize() == queue.n_blobs,
+        f"The queue has {queue.n_blobs} tensors per row, and there are {op.OutputSize()} outputs.",
+    )
+    rows = queue.take(op.GetSingleArgument("num_elements", 1))
+    if not rows:
+        return False
+    for o, several in enumerate(zip(*rows, strict=True)):
+        shapes = {tuple(one.shape) for one in several}
+        require(len(shapes) == 1, f"Rows have the sizes {sorted(shapes)}.")
+        if isinstance(several[0], _Texts):
+            items = [item for one in several for item in one.items]
+            op.put_strings(o, [len(several), *several[0].shape], items)
+        else:
+            op.put(o, torch.stack(several))
+    return True
 
 
-@register_operator("CloseRebatchingQueue", inputs="1", outputs="0", gradient="none")
-class CloseRebatchingQueue(TorchOperator):
+@procedure("CloseRebatchingQueue", inputs="1", outputs="0", gradient="none", effects=True)
+def close_rebatching_queue(op: TorchOperator) -> None:
     """Close the queue: no operator waits for it from now on."""
-
-    _has_effects = True
-
-    def RunOnDevice(self) -> None:
-        self.Input(0, RebatchingQueue).close()
+    op.Input(0, RebatchingQueue).close()
 
 
 class _Texts(Strings):

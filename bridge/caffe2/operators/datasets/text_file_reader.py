@@ -16,9 +16,8 @@ from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.data_types import DataType
-from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 
 _TYPES = (int(DataType.FLOAT), int(DataType.STRING))
 
@@ -52,57 +51,49 @@ class TextFileReader:
 TypeMeta.Register(TextFileReader)
 
 
-@register_operator("CreateTextFileReader", inputs="0", outputs="1", gradient="none")
-class CreateTextFileReader(TorchOperator):
+@procedure("CreateTextFileReader", inputs="0", outputs="1", gradient="none")
+def create_text_file_reader(op: TorchOperator) -> None:
     """Create a reader of the file `filename`, `num_passes` (1) times.
 
     `field_types`: for each field FLOAT or STRING of ``core.DataType``. Raises EnforceNotMet: the
     file cannot be opened, there are no fields, or they have another type.
     """
-
-    def RunOnDevice(self) -> None:
-        path = self.GetSingleArgument("filename", "")
-        types = self.GetRepeatedArgument("field_types", [0])
-        require(bool(types), "field_types must not be empty.")
-        require(all(one in _TYPES for one in types), f"Fields are FLOAT or STRING, not {types}.")
-        try:
-            with open(path, "rb"):
-                pass
-        except OSError as cause:
-            raise EnforceNotMet(f"{path!r} cannot be read: {cause.strerror}.") from cause
-        self.OutputBlob(0).Reset(
-            TextFileReader(path, self.GetSingleArgument("num_passes", 1), types)
-        )
+    path = op.GetSingleArgument("filename", "")
+    types = op.GetRepeatedArgument("field_types", [0])
+    require(bool(types), "field_types must not be empty.")
+    require(all(one in _TYPES for one in types), f"Fields are FLOAT or STRING, not {types}.")
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as cause:
+        raise EnforceNotMet(f"{path!r} cannot be read: {cause.strerror}.") from cause
+    op.OutputBlob(0).Reset(TextFileReader(path, op.GetSingleArgument("num_passes", 1), types))
 
 
-@register_operator("TextFileReaderRead", inputs="1", outputs="1-*", gradient="none")
-class TextFileReaderRead(TorchOperator):
+@procedure("TextFileReaderRead", inputs="1", outputs="1-*", gradient="none", effects=True)
+def text_file_reader_read(op: TorchOperator) -> None:
     """Read up to `batch_size` (1) rows; each output has one field of all of them, (rows,).
 
     Raises EnforceNotMet: the numbers of fields and outputs differ, or a field is not a number.
     """
-
-    _has_effects = True
-
-    def RunOnDevice(self) -> None:
-        reader = self.Input(0, TextFileReader)
-        fits = self.OutputSize() == len(reader.types)
-        require(fits, f"There are {len(reader.types)} fields and {self.OutputSize()} outputs.")
-        rows = reader.take(self.GetSingleArgument("batch_size", 1))
-        columns = list(zip(*rows, strict=True)) or [()] * len(reader.types)
-        found: list[Any] = []
-        for kind, column in zip(reader.types, columns, strict=True):
-            if kind == int(DataType.STRING):
-                found.append(column)
-                continue
-            try:
-                numbers = [float(text) for text in column]
-            except ValueError as cause:
-                raise EnforceNotMet(f"A field is not a number: {cause}.") from cause
-            found.append(torch.tensor(numbers, dtype=torch.float32, device="cpu"))
-        for o, column in enumerate(found):
-            if isinstance(column, tuple):
-                self.Output(o).Resize([len(column)])
-                self.Output(o).mutable_data(c10.string)[:] = list(column)
-            else:
-                self.put(o, column)
+    reader = op.Input(0, TextFileReader)
+    fits = op.OutputSize() == len(reader.types)
+    require(fits, f"There are {len(reader.types)} fields and {op.OutputSize()} outputs.")
+    rows = reader.take(op.GetSingleArgument("batch_size", 1))
+    columns = list(zip(*rows, strict=True)) or [()] * len(reader.types)
+    found: list[Any] = []
+    for kind, column in zip(reader.types, columns, strict=True):
+        if kind == int(DataType.STRING):
+            found.append(column)
+            continue
+        try:
+            numbers = [float(text) for text in column]
+        except ValueError as cause:
+            raise EnforceNotMet(f"A field is not a number: {cause}.") from cause
+        found.append(torch.tensor(numbers, dtype=torch.float32, device="cpu"))
+    for o, column in enumerate(found):
+        if isinstance(column, tuple):
+            op.Output(o).Resize([len(column)])
+            op.Output(o).mutable_data(c10.string)[:] = list(column)
+        else:
+            op.put(o, column)

@@ -21,7 +21,7 @@ from bridge.c10 import int64
 from bridge.caffe2.execution.blob_table import find_or_create
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 from bridge.caffe2.operators.distributed.common_worlds import DEVICES, CommonWorld
 from bridge.caffe2.operators.distributed.stores import timeout_of
 
@@ -345,34 +345,30 @@ _OVER_DEVICES = {
 }
 
 
-@register_operator("NCCLAllreduce", outputs="1-16", inplace="0>0*", **_DECLARED)
-@register_operator("NCCLBroadcast", outputs="1-16", inplace="0>0*!", **_DECLARED)
-@register_operator("NCCLReduce", outputs="1", inplace="0>0,1>0,2>0,3>0,4>0,5>0", **_DECLARED)
-@register_operator("NCCLAllGather", outputs="1-16", **_DECLARED)
-@register_operator("NCCLReduceScatter", outputs="1-16", **_DECLARED)
-class OverDevices(TorchOperator):
+@procedure("NCCLAllreduce", outputs="1-16", inplace="0>0*", **_DECLARED)
+@procedure("NCCLBroadcast", outputs="1-16", inplace="0>0*!", **_DECLARED)
+@procedure("NCCLReduce", outputs="1", inplace="0>0,1>0,2>0,3>0,4>0,5>0", **_DECLARED)
+@procedure("NCCLAllGather", outputs="1-16", **_DECLARED)
+@procedure("NCCLReduceScatter", outputs="1-16", **_DECLARED)
+def over_devices(op: TorchOperator) -> None:
     """The sum of the inputs, the input `root`, all inputs, or row i of the sum on device i.
 
     Caffe2 calls NCCL; here they are copied from device to device, and added on the first.
     """
-
-    def RunOnDevice(self) -> None:
-        root = int(self.GetSingleArgument("root", 0))
-        xs = [self.x(i) for i in range(self.InputSize())]
-        results = _OVER_DEVICES[self._definition.type](xs, root)
-        fits = len(results) == self.OutputSize()
-        require(fits, f"there are {len(results)} outputs", self.OutputSize())
-        for o, result in enumerate(results):
-            self.put(o, result)
+    root = int(op.GetSingleArgument("root", 0))
+    xs = [op.x(i) for i in range(op.InputSize())]
+    results = _OVER_DEVICES[op._definition.type](xs, root)
+    fits = len(results) == op.OutputSize()
+    require(fits, f"there are {len(results)} outputs", op.OutputSize())
+    for o, result in enumerate(results):
+        op.put(o, result)
 
 
-@register_operator("GetGPUMemoryUsage", devices=("cuda",), inputs="0", outputs="1")
-class GetGPUMemoryUsage(TorchOperator):
+@procedure("GetGPUMemoryUsage", devices=("cuda",), inputs="0", outputs="1")
+def get_gpu_memory_usage(op: TorchOperator) -> None:
     """Bytes that torch has allocated on each device: now, and at most so far; (2, devices)."""
-
-    def RunOnDevice(self) -> None:
-        devices = range(torch.cuda.device_count())
-        now = [torch.cuda.memory_allocated(i) for i in devices]
-        most = [torch.cuda.max_memory_allocated(i) for i in devices]
-        out = self.out(0, [2, len(devices)], int64)
-        out.copy_(torch.tensor([now, most], dtype=torch.int64, device="cpu"))
+    devices = range(torch.cuda.device_count())
+    now = [torch.cuda.memory_allocated(i) for i in devices]
+    most = [torch.cuda.max_memory_allocated(i) for i in devices]
+    out = op.out(0, [2, len(devices)], int64)
+    out.copy_(torch.tensor([now, most], dtype=torch.int64, device="cpu"))

@@ -16,9 +16,8 @@ import torch
 
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 from bridge.caffe2.operators.distributed.stores import (
     StoreHandler,
     require_distributed,
@@ -170,10 +169,15 @@ def _first_line(error: Exception) -> str:
     return line.partition(". This is typically")[0].rstrip(". ")
 
 
-@register_operator(
-    "CreateCommonWorld", devices=DEVICES, inputs="0-1", outputs="1", gradient="undefined"
+@procedure(
+    "CreateCommonWorld",
+    devices=DEVICES,
+    inputs="0-1",
+    outputs="1",
+    gradient="undefined",
+    effects=True,
 )
-class CreateCommonWorld(TorchOperator):
+def create_common_world(op: TorchOperator) -> None:
     """Create a common world of `size` processes, of which this one is `rank`.
 
     Input 0 is the store in which they meet; one process alone needs none. All processes run the
@@ -183,64 +187,53 @@ class CreateCommonWorld(TorchOperator):
 
     Raises EnforceNotMet: the others do not come within the time-out, wrong arguments.
     """
-
-    _has_effects = True
-
-    def RunOnDevice(self) -> None:
-        size, rank = self.GetSingleArgument("size", 0), self.GetSingleArgument("rank", 0)
-        require(size > 0, f"The argument size is 1 or more, the number of processes, not {size}.")
-        require(0 <= rank < size, f"The argument rank is from 0 to below {size}, not {rank}.")
-        engine = self._definition.engine
-        require(engine in _ENGINES, f"The engine is GLOO or NCCL, not {engine!r}.")
-        transport = self.GetSingleArgument("transport", "tcp")
-        require(transport == "tcp", f"The transport is 'tcp', not {transport!r}.")
-        require_distributed()
-        if self.InputSize():
-            store = self.Input(0, StoreHandler).store
-        else:
-            require(size == 1, f"{size} processes need a store to meet in, as input 0.")
-            store = _distributed.HashStore()
-        world = CommonWorld(
-            store,
-            self._definition.name or self._definition.outputs[0],
-            rank,
-            size,
-            engine or "GLOO",
-            timeout_of(self),
-            self.GetSingleArgument("interface", ""),
-        )
-        world.connect()
-        self.OutputBlob(0).Reset(world)
+    size, rank = op.GetSingleArgument("size", 0), op.GetSingleArgument("rank", 0)
+    require(size > 0, f"The argument size is 1 or more, the number of processes, not {size}.")
+    require(0 <= rank < size, f"The argument rank is from 0 to below {size}, not {rank}.")
+    engine = op._definition.engine
+    require(engine in _ENGINES, f"The engine is GLOO or NCCL, not {engine!r}.")
+    transport = op.GetSingleArgument("transport", "tcp")
+    require(transport == "tcp", f"The transport is 'tcp', not {transport!r}.")
+    require_distributed()
+    if op.InputSize():
+        store = op.Input(0, StoreHandler).store
+    else:
+        require(size == 1, f"{size} processes need a store to meet in, as input 0.")
+        store = _distributed.HashStore()
+    world = CommonWorld(
+        store,
+        op._definition.name or op._definition.outputs[0],
+        rank,
+        size,
+        engine or "GLOO",
+        timeout_of(op),
+        op.GetSingleArgument("interface", ""),
+    )
+    world.connect()
+    op.OutputBlob(0).Reset(world)
 
 
-@register_operator(
-    "CloneCommonWorld", devices=DEVICES, inputs="1", outputs="1", gradient="undefined"
+@procedure(
+    "CloneCommonWorld", devices=DEVICES, inputs="1", outputs="1", gradient="undefined", effects=True
 )
-class CloneCommonWorld(TorchOperator):
+def clone_common_world(op: TorchOperator) -> None:
     """Create a common world of the processes of another, with connections of its own.
 
     Collectives of both can run at the same time. All processes run it.
     """
-
-    _has_effects = True
-
-    def RunOnDevice(self) -> None:
-        name = self._definition.name or self._definition.outputs[0]
-        self.OutputBlob(0).Reset(self.Input(0, CommonWorld).clone(name))
+    name = op._definition.name or op._definition.outputs[0]
+    op.OutputBlob(0).Reset(op.Input(0, CommonWorld).clone(name))
 
 
-@register_operator(
+@procedure(
     "DestroyCommonWorld",
     devices=DEVICES,
     inputs="1",
     outputs="1",
     inplace="0>0!",
     gradient="undefined",
+    effects=True,
 )
-class DestroyCommonWorld(TorchOperator):
+def destroy_common_world(op: TorchOperator) -> None:
     """Close the connections of a common world. Waits for this process elsewhere fail."""
-
-    _has_effects = True
-
-    def RunOnDevice(self) -> None:
-        self.Input(0, CommonWorld).close("DestroyCommonWorld has closed it")
+    op.Input(0, CommonWorld).close("DestroyCommonWorld has closed it")

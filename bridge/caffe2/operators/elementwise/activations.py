@@ -13,8 +13,6 @@ Glu, BatchBoxCox.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -136,11 +134,9 @@ def logit(x: Tensor, *, eps: float = 1e-6, out: Out = None) -> Tensor:
     return torch.log(clamped / (1 - clamped), out=out)
 
 
-def _by_kernel(
-    kernel: Callable[..., Any], y: Tensor, dy: Tensor, out: Out, *settings: float
-) -> Tensor:
+def _by_kernel(function: str, y: Tensor, dy: Tensor, out: Out, slope: float = 0.0) -> Tensor:
     made = torch.empty_like(y) if out is None else out
-    return run_kernel(kernel, made, y, dy, *settings, y.numel())
+    return run_kernel(small_kernels.gradient, made, y, dy, function, slope, y.numel())
 
 
 @operator("ReluGradient", inplace="1>0")
@@ -148,7 +144,7 @@ def relu_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy where y > 0, else 0."""
     dy = shaped_like(dy, y)
     if takes_kernels(y, dy):
-        return _by_kernel(small_kernels.relu_gradient, y, dy, out)
+        return _by_kernel("relu", y, dy, out)
     zero = dy.new_zeros(())
     return torch.where(y > zero, dy, zero, out=out)
 
@@ -166,7 +162,7 @@ def leaky_relu_gradient(y: Tensor, dy: Tensor, *, alpha: float = 0.01, out: Out 
     """dx = dy where y >= 0, else alpha * dy."""
     dy = shaped_like(dy, y)
     if takes_kernels(y, dy):
-        return _by_kernel(small_kernels.leaky_relu_gradient, y, dy, out, alpha)
+        return _by_kernel("leaky_relu", y, dy, out, alpha)
     return torch.where(y < y.new_zeros(()), dy * alpha, dy, out=out)
 
 
@@ -199,7 +195,7 @@ def sigmoid_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * y * (1 - y)."""
     dy = shaped_like(dy, y)
     if takes_kernels(y, dy):
-        return _by_kernel(small_kernels.sigmoid_gradient, y, dy, out)
+        return _by_kernel("sigmoid", y, dy, out)
     return torch.mul(dy, y * (y.new_ones(()) - y), out=out)
 
 
@@ -215,7 +211,7 @@ def tanh_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * (1 - y^2)."""
     dy = shaped_like(dy, y)
     if takes_kernels(y, dy):
-        return _by_kernel(small_kernels.tanh_gradient, y, dy, out)
+        return _by_kernel("tanh", y, dy, out)
     return torch.mul(dy, y.new_ones(()) - y * y, out=out)
 
 

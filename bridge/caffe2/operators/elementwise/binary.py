@@ -34,8 +34,8 @@ from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
 
 _DISCRETE = (c10.int32, c10.int64, c10.bool)
 
-# For a few elements, by the name of the torch function.
-_KERNELS = {"add": small_kernels.add, "sub": small_kernels.subtract, "mul": small_kernels.multiply}
+# What `small_kernels.combine` computes for a few elements, by the name of the torch function.
+_SIGNS = {"add": 1, "sub": -1, "mul": 0}
 
 # Elements up to which a kernel takes a value per channel: 12 microseconds for as many, by torch 9,
 # but a net binds its calls faster. With it, and the kernel of small convolutions, DenseNet-121 on
@@ -85,7 +85,7 @@ def _planes_of(out: Tensor | None, x: Tensor, b: Tensor) -> tuple[int, int, int]
 
 def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
     """Declare the torch function `function` of two tensors as the operator `name`."""
-    kernel = _KERNELS.get(function)
+    sign = _SIGNS.get(function)
 
     def compute(
         a: Tensor,
@@ -96,8 +96,8 @@ def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
         out: Out = None,
     ) -> Tensor:
         other = _matched(a, b, broadcast, in_place)
-        if kernel is not None and takes_few(out, a, other) and a.shape == other.shape:
-            return run_kernel(kernel, a, other, out, a.numel())
+        if sign is not None and takes_few(out, a, other) and a.shape == other.shape:
+            return run_kernel(small_kernels.combine, a, other, out, sign, a.numel())
         if function in ("add", "mul") and (planes := _planes_of(out, a, other)) is not None:
             adds = function == "add"
             return run_kernel(small_kernels.by_channel, a, other, out, *planes, adds)

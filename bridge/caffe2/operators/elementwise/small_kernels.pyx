@@ -30,60 +30,41 @@ def relu(x: Tensor, y: Tensor, int64_t n) -> Tensor:
     return y
 
 
-cdef cloned_void where_positive(
-    float *dx, const float *y, const float *dy, int64_t n
+ctypedef enum Kind:
+    OF_RELU, OF_LEAKY_RELU, OF_SIGMOID, OF_TANH
+
+
+cdef cloned_void set_slopes(
+    float *dx, const float *y, const float *dy, Kind kind, float slope, int64_t n
 ) noexcept nogil:
-    cdef float one
+    cdef float one, unit = 1
     cdef int64_t i
-    for i in range(n):
-        one = dy[i]
-        dx[i] = one if y[i] > 0 else 0
+    if kind == OF_RELU:
+        for i in range(n):
+            one = dy[i]
+            dx[i] = one if y[i] > 0 else 0
+    elif kind == OF_LEAKY_RELU:
+        for i in range(n):
+            dx[i] = dy[i] * (unit if y[i] >= 0 else slope)
+    elif kind == OF_SIGMOID:
+        for i in range(n):
+            dx[i] = dy[i] * (y[i] * (unit - y[i]))
+    else:
+        for i in range(n):
+            dx[i] = dy[i] * (unit - y[i] * y[i])
 
 
-cdef cloned_void or_scaled(
-    float *dx, const float *y, const float *dy, float slope, int64_t n
-) noexcept nogil:
-    cdef float one = 1
-    cdef int64_t i
-    for i in range(n):
-        dx[i] = dy[i] * (one if y[i] >= 0 else slope)
+_KINDS = {"relu": OF_RELU, "leaky_relu": OF_LEAKY_RELU, "sigmoid": OF_SIGMOID, "tanh": OF_TANH}
 
 
-cdef cloned_void of_sigmoid(float *dx, const float *y, const float *dy, int64_t n) noexcept nogil:
-    cdef float one = 1
-    cdef int64_t i
-    for i in range(n):
-        dx[i] = dy[i] * (y[i] * (one - y[i]))
+def gradient(
+    dx: Tensor, y: Tensor, dy: Tensor, str function: str, float slope, int64_t n
+) -> Tensor:
+    """Set `dx` to dy times the derivative of a function, whose result is y; all have `n` elements.
 
-
-cdef cloned_void of_tanh(float *dx, const float *y, const float *dy, int64_t n) noexcept nogil:
-    cdef float one = 1
-    cdef int64_t i
-    for i in range(n):
-        dx[i] = dy[i] * (one - y[i] * y[i])
-
-
-def sigmoid_gradient(dx: Tensor, y: Tensor, dy: Tensor, int64_t n) -> Tensor:
-    """Set `dx` to dy * y * (1 - y); all have `n` elements."""
-    of_sigmoid(floats_of(dx, n), floats_of(y, n), floats_of(dy, n), n)
-    return dx
-
-
-def tanh_gradient(dx: Tensor, y: Tensor, dy: Tensor, int64_t n) -> Tensor:
-    """Set `dx` to dy * (1 - y * y); all have `n` elements."""
-    of_tanh(floats_of(dx, n), floats_of(y, n), floats_of(dy, n), n)
-    return dx
-
-
-def relu_gradient(dx: Tensor, y: Tensor, dy: Tensor, int64_t n) -> Tensor:
-    """Set `dx` to dy where y is positive, else to 0; all have `n` elements."""
-    where_positive(floats_of(dx, n), floats_of(y, n), floats_of(dy, n), n)
-    return dx
-
-
-def leaky_relu_gradient(dx: Tensor, y: Tensor, dy: Tensor, float slope, int64_t n) -> Tensor:
-    """Set `dx` to dy where y is not negative, else to slope * dy; all have `n` elements."""
-    or_scaled(floats_of(dx, n), floats_of(y, n), floats_of(dy, n), slope, n)
+    function: "relu", "leaky_relu" with `slope` for negative y, "sigmoid" or "tanh".
+    """
+    set_slopes(floats_of(dx, n), floats_of(y, n), floats_of(dy, n), _KINDS[function], slope, n)
     return dx
 
 
@@ -173,36 +154,21 @@ def tanh(x: Tensor, y: Tensor, int64_t n) -> Tensor:
     return y
 
 
-def add(a: Tensor, b: Tensor, y: Tensor, int64_t n) -> Tensor:
-    """Set `y` to a + b; all have `n` elements."""
+def combine(a: Tensor, b: Tensor, y: Tensor, int64_t sign, int64_t n) -> Tensor:
+    """Set `y` to a + b for the `sign` 1, a - b for -1, a * b for 0; all have `n` elements."""
     cdef const float *left = floats_of(a, n)
     cdef const float *right = floats_of(b, n)
     cdef float *target = floats_of(y, n)
     cdef int64_t i
-    for i in range(n):
-        target[i] = left[i] + right[i]
-    return y
-
-
-def subtract(a: Tensor, b: Tensor, y: Tensor, int64_t n) -> Tensor:
-    """Set `y` to a - b; all have `n` elements."""
-    cdef const float *left = floats_of(a, n)
-    cdef const float *right = floats_of(b, n)
-    cdef float *target = floats_of(y, n)
-    cdef int64_t i
-    for i in range(n):
-        target[i] = left[i] - right[i]
-    return y
-
-
-def multiply(a: Tensor, b: Tensor, y: Tensor, int64_t n) -> Tensor:
-    """Set `y` to a * b; all have `n` elements."""
-    cdef const float *left = floats_of(a, n)
-    cdef const float *right = floats_of(b, n)
-    cdef float *target = floats_of(y, n)
-    cdef int64_t i
-    for i in range(n):
-        target[i] = left[i] * right[i]
+    if sign > 0:
+        for i in range(n):
+            target[i] = left[i] + right[i]
+    elif sign < 0:
+        for i in range(n):
+            target[i] = left[i] - right[i]
+    else:
+        for i in range(n):
+            target[i] = left[i] * right[i]
     return y
 
 

@@ -10,23 +10,11 @@ with `wide` int64, are checked before anything is written. The first operand is 
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memmove, memset
 
-from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+from bridge.caffe2.operators.base.kernel_memory cimport check_rows, floats_of
 from bridge.caffe2.operators.base.row_memory cimport row_at
 
-from bridge.c10.errors import EnforceIndexError, EnforceNotMet
+from bridge.c10.errors import EnforceNotMet
 
-
-cdef int check(const void *indices, bint wide, int64_t n, int64_t first, int64_t rows) except -1:
-    """Raise EnforceNotMet, also an IndexError, unless indices are from `first` to below `rows`."""
-    cdef int64_t i, row
-    for i in range(n):
-        row = row_at(indices, wide, i)
-        if row < first or row >= rows:
-            given = sorted({row_at(indices, wide, k) for k in range(n)})
-            raise EnforceIndexError(
-                f"An index of {given} is out of range for {rows} rows along axis 0.",
-                condition="0 <= idx && idx < indexing_axis_dim")
-    return 0
 
 # pyi: from torch import Tensor
 
@@ -40,7 +28,7 @@ def take(
     cdef const char *source = <const char *>floats_of(data, rows * width)
     cdef const void *places = <const void *>floats_of(indices, n)
     cdef int64_t i, row, size = width * itemsize
-    check(places, wide, n, -rows if wraps else 0, rows)
+    check_rows(places, wide, n, -rows if wraps else 0, rows)
     if size == 0:               # and maybe no memory: memcpy takes no NULL
         return y
     for i in range(n):
@@ -60,7 +48,7 @@ def assign(
     cdef const char *source = <const char *>floats_of(slices, n * width)
     cdef const void *places = <const void *>floats_of(indices, n)
     cdef int64_t i, size = width * itemsize
-    check(places, wide, n, 0, rows)
+    check_rows(places, wide, n, 0, rows)
     if size == 0:
         return y
     for i in range(n):
@@ -73,7 +61,7 @@ def one_hot(y: Tensor, indices: Tensor, int64_t n, int64_t size) -> Tensor:
     cdef float *target = floats_of(y, n * size)
     cdef const int64_t *places = <const int64_t *>floats_of(indices, n)
     cdef int64_t i
-    check(places, True, n, 0, size)
+    check_rows(places, True, n, 0, size)
     if n * size == 0:
         return y
     memset(target, 0, n * size * sizeof(float))
@@ -97,7 +85,7 @@ def add_weighted(
     cdef float *row
     cdef int64_t i, j
     cdef Py_ssize_t k
-    check(places, wide, n, 0, rows)
+    check_rows(places, wide, n, 0, rows)
     for k in range(len(xs)):
         floats_of(xs[k], n * width)
         floats_of(weights[k], 1)
@@ -129,7 +117,7 @@ def add_along(
     cdef const void *places = <const void *>floats_of(indices, n)
     cdef float *row
     cdef int64_t i, j, _outer
-    check(places, wide, n, 0, rows)
+    check_rows(places, wide, n, 0, rows)
     if outer * rows * inner == 0:
         return y
     memset(target, 0, outer * rows * inner * sizeof(float))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import INT64, require
-from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -59,7 +60,7 @@ class Timer:
     """A timer: its start in nanoseconds, None once it has ended, and the counter of its times."""
 
     def __init__(self, name: str = "") -> None:
-        self.counter = AverageStat(name, "time_ns")
+        self.counter = Stat(name, "time_ns", _AVERAGE)
         self.began: int | None = None
 
 
@@ -68,36 +69,14 @@ for _class in (StatRegistry, Timer):
 
 
 class Stat:
-    """A counter of the process, named ``group/name``."""
+    """Counters of the process, named ``group/name`` and a part of what values add to each.
 
-    def __init__(self, group: str, name: str) -> None:
-        self._key = registered_stats.add(f"{group}/{name}")
+    `parts`: the first ones of the values, their number, the squares of what they are more than the
+    first value, and that itself.
+    """
 
-    def put(self, value: int) -> None:
-        """Add a value."""
-        registered_stats.increment(self._key, value)
-
-
-class AverageStat:
-    """The number and the sum of values."""
-
-    def __init__(self, group: str, name: str) -> None:
-        self._sum = Stat(group, f"{name}/sum")
-        self._count = Stat(group, f"{name}/count")
-
-    def put(self, value: int) -> None:
-        """Add a value."""
-        self._count.put(1)
-        self._sum.put(value)
-
-
-class StdDevStat(AverageStat):
-    """AverageStat, with the sums of values and of their squares, each less the first value."""
-
-    def __init__(self, group: str, name: str) -> None:
-        super().__init__(group, name)
-        self._squares = Stat(group, f"{name}/sumsqoffset")
-        self._offsets = Stat(group, f"{name}/sumoffset")
+    def __init__(self, group: str, name: str, parts: Sequence[str] = ("",)) -> None:
+        self._keys = [registered_stats.add(f"{group}/{name}{part}") for part in parts]
         self._first: int | None = None
 
     def put(self, value: int) -> None:
@@ -105,60 +84,51 @@ class StdDevStat(AverageStat):
         if self._first is None:
             self._first = value
         offset = value - self._first
-        self._squares.put(offset * offset)
-        self._offsets.put(offset)
-        super().put(value)
+        for key, amount in zip(self._keys, (value, 1, offset * offset, offset), strict=False):
+            registered_stats.increment(key, amount)
 
 
-@register_operator("StatRegistryCreate", inputs="0", outputs="1")
-class StatRegistryCreate(TorchOperator):
+_AVERAGE = ("/sum", "/count")
+# The parts of the counters of values.
+_PARTS: dict[str, Sequence[str]] = {
+    "IncrementPut": ("",),
+    "AveragePut": _AVERAGE,
+    "StdDevPut": (*_AVERAGE, "/sumsqoffset", "/sumoffset"),
+}
+
+
+@procedure("StatRegistryCreate", inputs="0", outputs="1")
+def stat_registry_create(op: TorchOperator) -> None:
     """Create an empty registry."""
-
-    def RunOnDevice(self) -> None:
-        self.OutputBlob(0).Reset(StatRegistry())
+    op.OutputBlob(0).Reset(StatRegistry())
 
 
-class _OfRegistry(TorchOperator):
-    """An operator on the registry in an input, or on that of the process."""
-
-    place = 0
-
-    def registry(self) -> StatRegistry:
-        """Return the registry."""
-        if self.InputSize() <= self.place:
-            return registered_stats
-        return self.Input(self.place, StatRegistry)
+def _registry(op: TorchOperator, place: int) -> StatRegistry:
+    """Return the registry in input `place`, or that of the process."""
+    return op.Input(place, StatRegistry) if op.InputSize() > place else registered_stats
 
 
-@register_operator("StatRegistryExport", inputs="0-1", outputs="3")
-class StatRegistryExport(_OfRegistry):
+@procedure("StatRegistryExport", inputs="0-1", outputs="3")
+def stat_registry_export(op: TorchOperator) -> None:
     """Names, values (int64) and the time (int64, nanoseconds since 1970) of all counters.
 
     With `reset` (True) the counters are then set to 0.
     """
-
-    def RunOnDevice(self) -> None:
-        counts = self.registry().export(bool(self.GetSingleArgument("reset", True)))
-        now = time.time_ns()
-        self.put_strings(0, [len(counts)], list(counts))
-        self.put(1, torch.tensor(list(counts.values()), dtype=torch.int64))
-        self.put(2, torch.full((len(counts),), now))
+    counts = _registry(op, 0).export(bool(op.GetSingleArgument("reset", True)))
+    now = time.time_ns()
+    op.put_strings(0, [len(counts)], list(counts))
+    op.put(1, torch.tensor(list(counts.values()), dtype=torch.int64))
+    op.put(2, torch.full((len(counts),), now))
 
 
-@register_operator("StatRegistryUpdate", inputs="2-3", outputs="0")
-class StatRegistryUpdate(_OfRegistry):
+@procedure("StatRegistryUpdate", inputs="2-3", outputs="0")
+def stat_registry_update(op: TorchOperator) -> None:
     """Add the values in input 1 (int64) to the counters named in input 0."""
-
-    place = 2
-
-    def RunOnDevice(self) -> None:
-        names, values = self.strings(0), self.integers(1, INT64)
-        require(
-            len(names) == len(values), f"There are {len(names)} names, but {len(values)} values."
-        )
-        registry = self.registry()
-        for name, value in zip(names, values, strict=True):
-            registry.increment(name, value)
+    names, values = op.strings(0), op.integers(1, INT64)
+    require(len(names) == len(values), f"There are {len(names)} names, but {len(values)} values.")
+    registry = _registry(op, 2)
+    for name, value in zip(names, values, strict=True):
+        registry.increment(name, value)
 
 
 @register_operator("TimerBegin", inputs="0", outputs="1")
@@ -175,69 +145,47 @@ class TimerBegin(TorchOperator):
         self.OutputBlob(0).Reset(self._timer)
 
 
-class _Timed(TorchOperator):
-    """An operator on a running timer."""
+def _elapsed(op: TorchOperator, ends: bool) -> int:
+    """Return the nanoseconds since the timer in input 0 was started; stop it, if it `ends`.
 
-    def elapsed(self) -> int:
-        """Return the nanoseconds since the timer was started."""
-        began = self.timer().began
-        require(began is not None, f"{self._definition.type} is called on a stopped timer.")
-        return time.perf_counter_ns() - (began or 0)
-
-    def timer(self) -> Timer:
-        """Return input 0."""
-        return self.Input(0, Timer)
-
-    def end(self, elapsed: int) -> None:
-        """Stop the timer, and add the time to its counter."""
-        timer = self.timer()
+    Its counter is then given the time. Raises EnforceNotMet: it is stopped.
+    """
+    timer = op.Input(0, Timer)
+    require(timer.began is not None, f"{op._definition.type} is called on a stopped timer.")
+    elapsed = time.perf_counter_ns() - (timer.began or 0)
+    if ends:
         timer.began = None
         timer.counter.put(elapsed)
+    return elapsed
 
 
-@register_operator("TimerEnd", inputs="1", outputs="0")
-class TimerEnd(_Timed):
+@procedure("TimerEnd", inputs="1", outputs="0")
+def timer_end(op: TorchOperator) -> None:
     """Stop a timer: its time is added to the counters <name>/time_ns/sum and .../count."""
-
-    def RunOnDevice(self) -> None:
-        self.end(self.elapsed())
+    _elapsed(op, True)
 
 
-@register_operator("TimerGet", inputs="1", outputs="1")
-class TimerGet(_Timed):
+@procedure("TimerGet", inputs="1", outputs="1")
+def timer_get(op: TorchOperator) -> None:
     """The time since a timer was started, in nanoseconds, int64."""
-
-    def RunOnDevice(self) -> None:
-        self.put_value(0, self.elapsed(), c10.int64)
+    op.put_value(0, _elapsed(op, False), c10.int64)
 
 
-@register_operator("TimerGetAndEnd", inputs="1", outputs="1")
-class TimerGetAndEnd(_Timed):
+@procedure("TimerGetAndEnd", inputs="1", outputs="1")
+def timer_get_and_end(op: TorchOperator) -> None:
     """TimerGet, whose output has one dimension here, then TimerEnd."""
-
-    def RunOnDevice(self) -> None:
-        elapsed = self.elapsed()
-        self.Output(0, [1], c10.int64).mutable_data()[:] = elapsed
-        self.end(elapsed)
+    out = op.Output(0, [1], c10.int64)
+    out.mutable_data()[:] = _elapsed(op, True)
 
 
-@register_operator("WallClockTime", inputs="0", outputs="1", gradient="undefined")
-class WallClockTime(TorchOperator):
+@procedure("WallClockTime", inputs="0", outputs="1", gradient="undefined")
+def wall_clock_time(op: TorchOperator) -> None:
     """Nanoseconds since 1970, int64."""
-
-    def RunOnDevice(self) -> None:
-        self.put_value(0, time.time_ns(), c10.int64)
+    op.put_value(0, time.time_ns(), c10.int64)
 
 
 _FLOATING = (c10.float32, c10.float16, c10.float64)
 _PUT_TYPES = (*_FLOATING, c10.uint8, c10.int8, c10.uint16, c10.int16, c10.int32, c10.int64)
-
-
-_KINDS: dict[str, type[Stat | AverageStat]] = {
-    "IncrementPut": Stat,
-    "AveragePut": AverageStat,
-    "StdDevPut": StdDevStat,
-}
 
 
 @register_operator("IncrementPut", inputs="1", outputs="0")
@@ -256,7 +204,7 @@ class Put(TorchOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         name = self.GetSingleArgument("stat_name", self._definition.inputs[0])
-        self._stat = _KINDS[self._definition.type](name, "stat_value")
+        self._stat = Stat(name, "stat_value", _PARTS[self._definition.type])
         self._expand = self.GetSingleArgument("magnitude_expand", 1)
         require(self._expand != 0, "The argument magnitude_expand must not be 0.")
 

@@ -19,6 +19,7 @@ from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.rows_and_segments import (
+    flat_weights,
     positions_in_segments,
     segment_ids,
     select_rows,
@@ -35,29 +36,16 @@ def _check(data: Tensor, lengths: Tensor) -> None:
     require(lengths.dim() == 1, "the lengths have one dimension", lengths)
 
 
-def _weights_of(weights: Tensor, n: int) -> Tensor:
-    """Return the weights of `n` rows, flat."""
-    fits = weights.dim() > 0 and weights.shape[0] == weights.numel() == n
-    require(fits, f"there is one weight for each of {n} rows", weights)
-    return weights.reshape(-1)
-
-
 @operator(
     "LengthsSum", types=BY_LENGTHS, gradient="LengthsIndicesInGradientSumGradient g0 i1 i0 > 0"
 )
-def lengths_sum(data: Tensor, lengths: Tensor, *, out: Out = None) -> Tensor:
-    """The sum of the rows of each segment."""
-    _check(data, lengths)
-    return sum_segments(data, None, lengths, out=out)
-
-
 @operator(
     "LengthsMean", types=BY_LENGTHS, gradient="LengthsIndicesInGradientMeanGradient g0 i1 i0 > 0"
 )
-def lengths_mean(data: Tensor, lengths: Tensor, *, out: Out = None) -> Tensor:
-    """The mean of the rows of each segment; 0 for no rows."""
+def lengths_sum(data: Tensor, lengths: Tensor, *, kind: OperatorType, out: Out = None) -> Tensor:
+    """The sum, or the mean, of the rows of each segment; 0 for no rows."""
     _check(data, lengths)
-    return sum_segments(data, None, lengths, "mean", out=out)
+    return sum_segments(data, None, lengths, kind.removeprefix("Lengths").lower(), out=out)
 
 
 @operator(
@@ -72,7 +60,7 @@ def lengths_weighted_sum(
 ) -> Tensor:
     """The sum of the rows of each segment times their weights."""
     _check(data, lengths)
-    return sum_segments(data, None, lengths, "sum", _weights_of(weights, data.shape[0]), out)
+    return sum_segments(data, None, lengths, "sum", flat_weights(weights, data.shape[0]), out)
 
 
 @operator(
@@ -114,7 +102,7 @@ def _looked_up(
     fits = indices.dim() == 1 and lengths.dim() == 1
     require(fits, "indices and lengths have one dimension", indices, lengths)
     if weights is not None:
-        weights = _weights_of(weights, indices.shape[0])
+        weights = flat_weights(weights, indices.shape[0])
     if data.dtype != torch.float32:
         data = select_rows(data, indices).float()
         indices = torch.arange(indices.shape[0], device=data.device, dtype=torch.int64)

@@ -72,7 +72,7 @@ def _counts(ids: Tensor, data: Tensor | None, out: Out = None) -> Tensor:
     by_kernel = takes_kernels(ids, dtype=ids.dtype)
     wide = ids.dtype is torch.int64
     if by_kernel:
-        count = length_kernels.last_id(ids, ids.numel(), wide) + 1
+        count = length_kernels.last_id(ids, ids.numel(), wide, False) + 1
     else:
         count = int(ids[-1]) + 1 if ids.numel() else 0
     n = count

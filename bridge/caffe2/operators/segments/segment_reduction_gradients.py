@@ -23,6 +23,7 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     rows_at,
     segment_ids,
     select_rows,
+    weighted,
 )
 
 BY_IDS = {"ids": INT32}
@@ -36,47 +37,20 @@ def _check(dy: Tensor, segments: Tensor) -> None:
     require(fits, "gradients have at least one dimension, and segments one", dy, segments)
 
 
-def _ids_of(dy: Tensor, lengths: Tensor, n_rows: int | None = None) -> Tensor:
-    """Return the segment of each row. `n_rows`, if given, is used where lengths are not known."""
-    _check(dy, lengths)
-    n = dy.shape[0]
-    require(lengths.shape[0] == n, "there is one length per gradient", lengths, dy)
-    return segment_ids(lengths, n_rows)
+def _ids_of(dy: Tensor, lengths: Tensor, n: int | None = None) -> Tensor:
+    """Return the segment of each row. `n` rows, if given, are used where lengths are unknown."""
+    _check_lengths(dy, lengths)
+    return segment_ids(lengths, n)
 
 
-def _by_kernel(
-    dy: Tensor, lengths: Tensor, n: int | None, out: Tensor | None, mean: bool
-) -> Tensor | None:
-    """Return the gradient of the segment of each of `n` rows; None: no kernel does that."""
-    if not (takes_kernels(dy) and takes_kernels(lengths, dtype=torch.int32)):
-        return None
-    segments = lengths.numel()
+def _check_lengths(dy: Tensor, lengths: Tensor) -> None:
     _check(dy, lengths)
-    require(dy.shape[0] == segments, "there is one length per gradient", lengths, dy)
-    if n is None:
-        n = run_kernel(length_kernels.sum_of_lengths, lengths, segments)
-    sizes = (n, *dy.shape[1:])
-    return run_kernel(
-        length_kernels.rows_of_segments,
-        dy.new_empty(sizes) if out is None or out.shape != sizes else out,
-        dy,
-        lengths,
-        segments,
-        n,
-        math.prod(dy.shape[1:]),
-        mean,
-    )
+    require(lengths.shape[0] == dy.shape[0], "there is one length per gradient", lengths, dy)
 
 
 def _counts(dy: Tensor, ids: Tensor) -> Tensor:
     """Return how many rows each segment has, at least 1, in a shape that broadcasts with dY."""
     return along_rows(counts_of(ids, dy.shape[0]).clamp(min=1), dy)
-
-
-def _weighted(rows: Tensor, weights: Tensor) -> Tensor:
-    fits = weights.dim() > 0 and weights.shape[0] == weights.numel() == rows.shape[0]
-    require(fits, "there is one weight per row", weights, rows)
-    return rows * along_rows(weights, rows)
 
 
 def _as_gradient(data: Tensor, rows: Tensor) -> Tensor:
@@ -142,7 +116,21 @@ def segment_weighted_sum_gradient(
     """The gradient of each row: its segment's times its weight."""
     if "Unsorted" not in kind:
         _require_sorted(dy, ids)
-    return _weighted(_spread(dy, ids), weights)
+    return weighted(_spread(dy, ids), weights)
+
+
+def _of_lengths(kind: str, dy: Tensor, lengths: Tensor, n: int | None, out: Out) -> Tensor:
+    """Return the gradient of each of `n` rows, by default the sum of the lengths."""
+    if not (takes_kernels(dy) and takes_kernels(lengths, dtype=torch.int32)):
+        return _segments(kind, dy, _ids_of(dy, lengths, n))
+    _check_lengths(dy, lengths)
+    segments = lengths.numel()
+    if n is None:
+        n = run_kernel(length_kernels.sum_of_lengths, lengths, segments)
+    sizes = (n, *dy.shape[1:])
+    made = dy.new_empty(sizes) if out is None or out.shape != sizes else out
+    given = dy, lengths, segments, n, math.prod(dy.shape[1:]), "Mean" in kind
+    return run_kernel(length_kernels.rows_of_segments, made, *given)
 
 
 @operator("LengthsSumGradient", types=BY_LENGTHS, effects=("values",))
@@ -151,8 +139,7 @@ def segment_weighted_sum_gradient(
 @operator("SparseLengthsMeanGradient", types=BY_LENGTHS, effects=("values",))
 def lengths_gradient(dy: Tensor, lengths: Tensor, *, kind: OperatorType, out: Out = None) -> Tensor:
     """(dY, lengths) -> the gradient of each row."""
-    found = _by_kernel(dy, lengths, None, out, "Mean" in kind)
-    return _segments(kind, dy, _ids_of(dy, lengths)) if found is None else found
+    return _of_lengths(kind, dy, lengths, None, out)
 
 
 @operator("LengthsIndicesInGradientSumGradient", types=BY_ROWS, rearranges=())
@@ -163,15 +150,14 @@ def lengths_indices_in_gradient_gradient(
     dy: Tensor, lengths: Tensor, rows: Tensor, *, kind: OperatorType, out: Out = None
 ) -> Tensor:
     """(dY, lengths, indices or data) -> the gradient of each row."""
-    found = _by_kernel(dy, lengths, rows.shape[0], out, "Mean" in kind)
-    return _segments(kind, dy, _ids_of(dy, lengths, rows.shape[0])) if found is None else found
+    return _of_lengths(kind, dy, lengths, rows.shape[0], out)
 
 
 @operator("LengthsWeightedSumGradient", types=BY_LENGTHS)
 @operator("SparseLengthsWeightedSumGradient", types=BY_LENGTHS)
 def lengths_weighted_sum_gradient(weights: Tensor, dy: Tensor, lengths: Tensor) -> Tensor:
     """The gradient of each row: its segment's times its weight."""
-    return _weighted(_spread(dy, _ids_of(dy, lengths, weights.numel())), weights)
+    return weighted(_spread(dy, _ids_of(dy, lengths, weights.numel())), weights)
 
 
 @operator("SparseLengthsIndicesInGradientWeightedSumGradient", types=BY_ROWS, rearranges=())
@@ -188,7 +174,7 @@ def lengths_weighted_sum_with_main_input_gradient(
 ) -> tuple[Tensor, Tensor]:
     """The gradients of the rows and of their weights."""
     rows = _spread(dy, _ids_of(dy, lengths, weights.numel()))
-    dx = _weighted(rows, weights)
+    dx = weighted(rows, weights)
     data = _as_gradient(data, rows)
     return dx, (rows * data).flatten(1).sum(1) if rows.dim() > 1 else rows * data
 

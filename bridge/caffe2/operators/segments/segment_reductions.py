@@ -23,7 +23,12 @@ from bridge.caffe2.operators.base import length_kernels
 from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
-from bridge.caffe2.operators.base.rows_and_segments import along_rows, counts_of, select_rows
+from bridge.caffe2.operators.base.rows_and_segments import (
+    along_rows,
+    counts_of,
+    select_rows,
+    weighted,
+)
 
 BY_IDS = {"segment_ids": INT32}
 BY_INDICES = {"indices": INTS, "segment_ids": INT32}
@@ -48,14 +53,6 @@ def _max(rows: Tensor, ids: Tensor, n: int) -> Tensor:
     return result.scatter_reduce(0, places, rows.detach(), "amax", include_self=False)
 
 
-def _weighted(rows: Tensor, weights: Tensor) -> Tensor:
-    """Return the rows times their weights, one per row."""
-    n = rows.shape[0]
-    fits = weights.dim() > 0 and weights.shape[0] == weights.numel() == n
-    require(fits, f"there is one weight for each of {n} rows", weights)
-    return rows * along_rows(weights, rows)
-
-
 def _rows(data: Tensor, indices: Tensor) -> Tensor:
     """Return the rows of the data at indices."""
     require(data.dim() > 0, "the data have at least one dimension", data)
@@ -76,7 +73,7 @@ def _sorted(rows: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, int]:
     """
     _check_ids(rows, ids)
     if takes_kernels(ids, dtype=torch.int32):
-        last = run_kernel(length_kernels.last_id_without_gaps, ids, ids.shape[0])
+        last = run_kernel(length_kernels.last_id, ids, ids.shape[0], False, True)
         return rows, ids, last + 1
     if not ids.shape[0]:
         return rows, ids, 0
@@ -142,7 +139,7 @@ def _segments_gradient(maker: GradientMaker) -> None:
 def sorted_segment_weighted_sum(data: Tensor, weights: Tensor, segment_ids: Tensor) -> Tensor:
     """The sum of the rows of each segment times their weights."""
     _check_ids(data, segment_ids)
-    return _sum(*_sorted(_weighted(data, weights), segment_ids))
+    return _sum(*_sorted(weighted(data, weights), segment_ids))
 
 
 @_by_ids("SparseSortedSegmentSum", "SortedSegmentSumGradient g0 i2 > 0@1")
@@ -159,7 +156,7 @@ def sparse_sorted_segment_weighted_sum(
     data: Tensor, weights: Tensor, indices: Tensor, segment_ids: Tensor
 ) -> Tensor:
     """The sum of the rows at the indices of each segment, times the weights of the indices."""
-    return _sum(*_sorted(_weighted(_rows(data, indices), weights), segment_ids))
+    return _sum(*_sorted(weighted(_rows(data, indices), weights), segment_ids))
 
 
 @_by_ids("UnsortedSegmentSum", "$Gradient g0 i1 > 0")
@@ -182,7 +179,7 @@ def unsorted_segment_weighted_sum(
 ) -> Tensor:
     """The sum of the rows of each of `num_segments` times their weights."""
     _check_ids(data, segment_ids)
-    return _sum(*_unsorted(_weighted(data, weights), segment_ids, num_segments))
+    return _sum(*_unsorted(weighted(data, weights), segment_ids, num_segments))
 
 
 @_by_ids("SparseUnsortedSegmentSum", "UnsortedSegmentSumGradient g0 i2 > 0@1")
@@ -204,7 +201,7 @@ def sparse_unsorted_segment_weighted_sum(
     data: Tensor, weights: Tensor, indices: Tensor, segment_ids: Tensor, *, num_segments: int = -1
 ) -> Tensor:
     """The sum of the rows at the indices of each segment, times the weights of the indices."""
-    return _sum(*_unsorted(_weighted(_rows(data, indices), weights), segment_ids, num_segments))
+    return _sum(*_unsorted(weighted(_rows(data, indices), weights), segment_ids, num_segments))
 
 
 @_by_ids("SortedSegmentRangeMax", "$Gradient i0 o0 g0 i1 > 0")
