@@ -160,9 +160,12 @@ cdef class FunctionCore(TapedOperator):
             outputs = self._output_impls(results)
             if signature is None:
                 signature = signature_in(impls, outputs) if outputs is not None else None
-                if signature is not None and bound.in_place \
-                        and not _have_layouts(operands, None, signature):
-                    signature = None     # an output in place gave its input other sizes
+                # An output in place, or another thread, gave a blob other sizes or elements.
+                if signature is not None and not (
+                        _have_layouts(operands, None, signature)
+                        and _have_sizes(results, signature) and elements
+                        == [elements_of(<TensorImpl>impls[i]) for i in bound.sized_by]):
+                    signature = None
                 if signature is not None and None not in elements:
                     for i in range(len(elements)):
                         (<Layout>signature.inputs[bound.sized_by[i]]).elements = elements[i]
@@ -454,6 +457,19 @@ cdef bint _have_layouts(list operands, list buffers, Signature signature) except
         for i in range(len(buffers)):
             if buffers[i] is not None and not has_layout(buffers[i], <Layout>signature.outputs[i]):
                 return False
+    return True
+
+
+cdef bint _have_sizes(list results, Signature signature) except -1:
+    """Return whether torch tensors, None for one that is not there, have the sizes of outputs."""
+    cdef Layout layout
+    cdef Py_ssize_t i, o
+    for o in range(len(signature.outputs)):
+        layout = signature.outputs[o]
+        if layout is None:
+            continue
+        if results[o].shape != tuple([layout.sizes[i] for i in range(layout.ndim)]):
+            return False
     return True
 
 

@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from bridge import c10, caffe2
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import core, workspace
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
+Out = Any
 
 
 def test_every_run_computes_under_another_default_device() -> None:
@@ -213,3 +218,40 @@ def test_an_output_in_the_memory_of_an_input_has_the_same_values_in_every_run(
         run()
         for name, values in zip(outputs, expected, strict=True):
             np.testing.assert_allclose(workspace.FetchBlob(name), values, rtol=1e-5)
+
+
+@caffe2.operator("FnInterrupted", types={"counts": (c10.int64,)}, sized_by=("counts",))
+def interrupted(x: torch.Tensor, counts: torch.Tensor, *, out: Out = None) -> torch.Tensor:
+    """Return the first rows of -x, as many as `counts` says, after what `meanwhile` does."""
+    found = torch.neg(x[: counts.tolist()[0]], out=out)
+    if meanwhile:
+        meanwhile.pop()()
+    return found
+
+
+meanwhile: list[Callable[[], object]] = []
+
+
+@pytest.mark.parametrize("name", ["x", "counts", "y"])
+@pytest.mark.parametrize("before", range(3))
+def test_a_blob_fed_by_another_thread_in_a_run_does_not_spoil_later_runs(
+    name: str, before: int
+) -> None:
+    net = core.Net("interrupted")
+    net.FnInterrupted(["x", "counts"], "y")
+    x = np.arange(15, dtype=np.float32).reshape(5, 3)
+    others = {"x": x[:, :2], "counts": np.array([4]), "y": x}
+    for blob, value in {"x": x, "counts": np.array([2])}.items():
+        workspace.FeedBlob(blob, value)
+    workspace.CreateNet(net)
+    for _ in range(before):
+        workspace.RunNet(net)
+    meanwhile.append(lambda: workspace.FeedBlob(name, others[name]))
+    workspace.RunNet(net)
+    meanwhile.clear()
+    for i in range(12):
+        given, count = x[:, : 2 + i % 2], 2 + i // 3 % 3
+        workspace.FeedBlob("x", given)
+        workspace.FeedBlob("counts", np.array([count]))
+        workspace.RunNet(net)
+        np.testing.assert_array_equal(workspace.FetchBlob("y"), -given[:count])
