@@ -11,6 +11,7 @@ import importlib
 import json
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -271,3 +272,29 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "5\n"
+
+
+def test_what_waits_for_torch_and_has_no_memory_is_done_by_a_later_call() -> None:
+    code = """
+    from bridge.exchange.torch_api import has_tangent, on_torch_loaded
+    done = []
+
+    def fails_once():
+        done.append("failed" if not done else "first")
+        if done == ["failed"]:
+            raise MemoryError
+
+    on_torch_loaded(fails_once)
+    on_torch_loaded(lambda: done.append("second"))
+    import torch
+    tensor = torch.ones(2)
+    try:
+        has_tangent(tensor)
+    except MemoryError:
+        assert done == ["failed"], done
+    has_tangent(tensor)
+    assert sorted(done) == ["failed", "first", "second"], done
+    has_tangent(tensor)
+    assert len(done) == 3, done
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)

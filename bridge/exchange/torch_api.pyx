@@ -21,14 +21,14 @@ cdef object torch = None
 cdef dict _forward_mode = {}    # the names of torch.autograd.forward_ad
 cdef str _LEVEL = "_current_level"
 cdef object _NO_LEVEL = -1
-cdef list _callbacks = []       # of on_torch_loaded
+cdef list _callbacks = []       # of on_torch_loaded, until they have been called
 cdef object _loading = threading.RLock()    # held while `torch_c` and the above are filled
 cdef list _descriptors = []     # keeps the descriptors whose C functions are in torch_c
 
 
 cdef bint torch_loaded() except -1:
     """Return whether torch is imported, and look up what is called of it. Does not import it."""
-    if torch_type() != NULL:
+    if torch_type() != NULL and not _callbacks:
         return True
     # None: marked as absent; without Tensor: in the middle of being imported
     if getattr(sys.modules.get("torch"), "Tensor", None) is None:
@@ -39,7 +39,7 @@ cdef bint torch_loaded() except -1:
 
 cdef int load_torch() except -1:
     """Import torch and fill `torch_c`. Raises ImportError: torch is not installed."""
-    if torch_type() != NULL:
+    if torch_type() != NULL and not _callbacks:
         return 0
     try:
         import torch as module
@@ -49,14 +49,18 @@ cdef int load_torch() except -1:
             f"torch is needed here and cannot be imported: {error}. "
             "Install it with: pip install torch") from error
     with _loading:
-        if torch_type() != NULL:
-            return 0        # another thread was faster
-        _look_up(module)
-        waiting = list(_callbacks)
-        _callbacks.clear()
-    for callback in waiting:
-        callback()
-    return 0
+        if torch_type() == NULL:
+            _look_up(module)
+    while True:
+        with _loading:
+            if not _callbacks:
+                return 0
+            callback = _callbacks.pop(0)
+        try:
+            callback()
+        except BaseException:
+            _callbacks.append(callback)     # the next call tries again
+            raise
 
 
 cdef int _look_up(object module) except -1:
