@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 import torch
@@ -57,11 +57,13 @@ class CompiledRun:
         table: BlobTable,
     ) -> None:
         steps = [Step(definition, i, _CALLER) for i, definition in enumerate(definitions)]
+        sharing = [step for step in steps if step.declaration is None and step.function is not None]
+        aliases = names_of(sharing)
         self._parts: list[tuple[int, list[Operator], _CompiledPart | None]] = []
         for part in parts_of(steps, _kind):
             found = None
             if steps[part.start].reason is None and len(part) >= _SHORTEST:
-                found = _CompiledPart(steps, part, outputs, table)
+                found = _CompiledPart(steps, part, outputs, table, {*aliases[0], *aliases[1]})
             self._parts.append((part.start, list(operators[part.start : part.stop]), found))
 
     def run(self, position: list[int]) -> None:
@@ -91,17 +93,26 @@ def _kind(step: Step) -> tuple[bool, str]:
 
 
 class _CompiledPart:
-    """Several operators as one call of compiled code, which writes the blobs needed elsewhere."""
+    """Several operators as one call of compiled code, which writes the blobs needed elsewhere.
+
+    aliases: blobs that other operators of the net make share memory.
+    """
 
     def __init__(
-        self, steps: Sequence[Step], part: range, outputs: Sequence[str], table: BlobTable
+        self,
+        steps: Sequence[Step],
+        part: range,
+        outputs: Sequence[str],
+        table: BlobTable,
+        aliases: Collection[str],
     ) -> None:
         self._steps = steps[part.start : part.stop]
         reads, writes = names_of(self._steps)
         needed = needed_after(steps, part, (*outputs, *reads)) if outputs else writes
         self._inputs = {name: table._blobs[name] for name in reads}
         self._outputs = {name: table._blobs[name] for name in needed}
-        self._written = {name: table._blobs[name] for name in writes}
+        self._written = frozenset(writes)
+        self._others = {name: table._blobs[name] for name in {*aliases, *writes}.difference(reads)}
         self._inner: list[Blob] = [table._blobs[name] for name in writes if name not in needed]
         # By the types and sizes of the inputs; None: they could not be compiled.
         self._compiled: dict[Any, Compiled | None] = {}
@@ -147,10 +158,10 @@ class _CompiledPart:
         Two blobs may have been fed one torch tensor. An operator that writes one changes the other.
         """
         spans = [(*_span(one), name in self._written) for name, one in tensors.items()]
-        for name, blob in self._written.items():
-            if name not in tensors and blob._tensor is not None:
+        for name, blob in self._others.items():
+            if blob._tensor is not None:
                 with suppress(EnforceNotMet, BufferError):  # without memory to share
-                    spans.append((*_span(operand(blob._tensor)), True))
+                    spans.append((*_span(operand(blob._tensor)), name in self._written))
         last = last_written = 0
         for start, end, is_written in sorted(spans):
             if start < (last if is_written else last_written):

@@ -254,3 +254,31 @@ def test_training_updates_parameters_in_their_memory() -> None:
         if kind == "simple":
             expected = workspace.FetchBlob("w")
     np.testing.assert_allclose(workspace.FetchBlob("w"), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [4, 200])
+@pytest.mark.parametrize("writer", [("Gather", ["z", "rows"], {}), ("Shape", ["z"], {})])
+@pytest.mark.parametrize("kind", ["simple", "compiled"])
+def test_the_alias_of_a_blob_that_is_overwritten_by_less_has_its_elements_in_every_run(
+    kind: str, writer: tuple[str, list[str], dict[str, object]], size: int
+) -> None:
+    # As in Caffe2, where a buffer that is large enough is kept, whatever type it had.
+    op_type, inputs, arguments = writer
+    net = core.Net("alias")
+    net.Proto().type = kind
+    net.Alias("t", "x")
+    getattr(net, op_type)(inputs, "t", **arguments)
+    net.Copy("t", "y")
+    net.Proto().external_output.extend(["t", "x", "y"])
+    z = np.arange(4 * size, dtype=np.float32).reshape(4, size) + 1
+    workspace.FeedBlob("z", z)
+    workspace.FeedBlob("rows", np.array([1], np.int32))
+    workspace.FeedBlob("t", np.zeros((2, size), np.float32))
+    workspace.CreateNet(net)
+    for _ in range(4):
+        workspace.FeedBlob("t", np.zeros((2, size), np.float32))
+        workspace.RunNet(net)
+        written = np.array(z[1:2] if op_type == "Gather" else z.shape)
+        expected = written.tobytes().ljust(8 * size, b"\0")
+        assert workspace.FetchBlob("x").tobytes() == expected
+        np.testing.assert_array_equal(workspace.FetchBlob("y"), written)
