@@ -13,7 +13,6 @@ cimport cython
 cimport bridge.c10.python_api   # BRIDGE_LOAD
 from cpython.object cimport PyObject
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uintptr_t
-from libc.stdlib cimport free
 
 from bridge.c10.device cimport Device, as_device
 from bridge.c10.madvise cimport advise_huge_pages
@@ -42,8 +41,23 @@ from bridge.c10.errors import (
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()
 
-cdef extern from "stdlib.h" nogil:
-    int posix_memalign(void** out, size_t alignment, size_t nbytes)
+cdef extern from *:
+    """
+    #ifdef _WIN32               /* free() does not take aligned memory there */
+    #include <malloc.h>
+    #define bridge_aligned_alloc(alignment, nbytes) _aligned_malloc(nbytes, alignment)
+    #define bridge_aligned_free _aligned_free
+    #else
+    #include <stdlib.h>
+    static void *bridge_aligned_alloc(size_t alignment, size_t nbytes) {
+        void *data;
+        return posix_memalign(&data, alignment, nbytes) == 0 ? data : NULL;
+    }
+    #define bridge_aligned_free free
+    #endif
+    """
+    void* aligned_alloc "bridge_aligned_alloc"(size_t alignment, size_t nbytes) nogil
+    void aligned_free "bridge_aligned_free"(void* data) nogil
 
 cdef enum:
     DEFAULT_ALIGNMENT = 64      # a cache line, and the widest vector register
@@ -118,7 +132,7 @@ cdef class DataPtr:
         if self.counted:
             allocator.stats.remove(self.c_nbytes)
         if allocator.builtin:
-            free(data)
+            aligned_free(data)
         elif self.memory is None:
             _deallocate(allocator, data)
         # else `memory` frees it
@@ -173,7 +187,7 @@ cdef class Allocator:
             address = <uintptr_t>data
             self.sizes[address] = n
         except MemoryError:
-            free(data)
+            aligned_free(data)
             raise
         self.stats.add(n)
         if thread in self.base_called:
@@ -199,7 +213,7 @@ cdef class Allocator:
                 "Allocator.raw_deallocate")
         self.stats.remove(nbytes)
         data = address
-        free(<void*>data)
+        aligned_free(<void*>data)
 
     def allocate(self, nbytes: int) -> DataPtr:
         """Return a DataPtr to `nbytes` new bytes, which are freed with it.
@@ -306,8 +320,8 @@ cdef object _default_alignment = DEFAULT_ALIGNMENT
 
 
 cdef void* host_allocate(int64_t nbytes, int64_t alignment) except NULL:
-    cdef void* data = NULL
-    if posix_memalign(&data, alignment, nbytes) != 0 or data == NULL:
+    cdef void* data = aligned_alloc(alignment, nbytes)
+    if data == NULL:
         raise MemoryError(f"{nbytes} bytes of host memory could not be allocated.")
     advise_huge_pages(data, nbytes)
     return data

@@ -106,7 +106,10 @@ def _answer(child: int, reading: int, limit: float) -> bytes | None:
             if not data or answer.endswith(b"\n"):
                 return answer
             continue
-        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+        # macOS has it since Python 3.13.
+        if hasattr(os, "waitid") and os.waitid(
+            os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT
+        ):
             # It ended, and a process of its own keeps the pipe open.
             return answer
         now = time.monotonic()

@@ -7,10 +7,10 @@ import importlib.util
 import json
 import os
 import platform
-import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from importlib import metadata
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Task = tuple[str, ...]
 # The parts that are always there, and the framework that is compiled into the bridge.
 _OWN = ("at", "caffe2")
+_STEP = 0.02  # seconds between two looks at a child's report
 _LAST_LINES = 300  # characters of a crashed child's stderr that are shown
 
 
@@ -145,63 +146,45 @@ def _outcomes(
 
 def _run_child(tasks: Sequence[Task], timeout: float) -> Iterator[tuple[Task, dict[str, Any]]]:
     """Yield each task that a child has done and its outcome; the last may have ended the child."""
-    reading, writing = os.pipe()
-    command = [sys.executable, "-m", probe.__name__, str(writing), json.dumps(tasks)]
-    # Frameworks print freely; the text that a crash leaves on stderr may be the reason.
-    with (
-        subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            pass_fds=[writing],
-        ) as child,
-        selectors.DefaultSelector() as selector,
-    ):
-        os.close(writing)
-        assert child.stderr is not None
-        os.set_blocking(reading, False)
-        os.set_blocking(child.stderr.fileno(), False)
-        selector.register(reading, selectors.EVENT_READ, "report")
-        selector.register(child.stderr, selectors.EVENT_READ, "stderr")
-        begun: Task | None = None
-        rest, said = b"", b""
-        deadline = time.monotonic() + timeout
-        try:
-            while True:
-                ready = selector.select(max(0.0, deadline - time.monotonic()))
-                if not ready:
-                    if begun is not None:
-                        yield begun, _error(f"it did not end within {timeout:g} seconds")
-                    return
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        path = os.path.join(folder, "report")
+        command = [sys.executable, "-m", probe.__name__, path, json.dumps(tasks)]
+        # Frameworks print freely; the text that a crash leaves on stderr may be the reason.
+        with (
+            open(path, "w+b") as report,
+            open(os.path.join(folder, "stderr"), "w+b") as stderr,
+            subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr
+            ) as child,
+        ):
+            begun: Task | None = None
+            rest, said = b"", 0
+            deadline = time.monotonic() + timeout
+            try:
                 ended = False
-                for key, _ in ready:
-                    data = os.read(key.fd, 1 << 16)
-                    if key.data == "stderr":
-                        said = (said + data)[-(1 << 16) :]
-                        if not data:
-                            selector.unregister(key.fileobj)
-                        continue
-                    ended = not data
-                    *lines, rest = (rest + data).split(b"\n")
+                while not ended:
+                    ended = child.poll() is not None  # what it wrote before that is read below
+                    *lines, rest = (rest + report.read()).split(b"\n")
                     for line in lines:
                         deadline = time.monotonic() + timeout
                         message = json.loads(line)
                         task = tuple(message.pop("task"))
-                        if message:
+                        if "said" in message:
+                            begun, said = task, message["said"]
+                        else:
                             begun = None
                             yield task, message
-                        else:
-                            begun, said = task, b""
-                if ended:
-                    break
-            status = child.wait()
-            if begun is not None:
-                yield begun, _error(_how_it_ended(status, said))
-        finally:
-            if child.poll() is None:
-                child.kill()
-            os.close(reading)
+                    if not ended and time.monotonic() > deadline:
+                        if begun is not None:
+                            yield begun, _error(f"it did not end within {timeout:g} seconds")
+                        return
+                    time.sleep(_STEP)
+                if begun is not None:
+                    stderr.seek(said)
+                    yield begun, _error(_how_it_ended(child.returncode, stderr.read()))
+            finally:
+                if child.poll() is None:
+                    child.kill()
 
 
 def _error(reason: str) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The child of ``bridge doctor``: imports frameworks and converts between them, and may crash.
 
-``python -m bridge.shell.probe DESCRIPTOR TASKS``: TASKS is JSON, a list of ``["import", name]`` and
+``python -m bridge.shell.probe FILE TASKS``: TASKS is JSON, a list of ``["import", name]`` and
 ``["convert", source, target]``; conversions of frameworks that could not be imported are left out.
-Before each task and after it a line of JSON is written to DESCRIPTOR, so that the parent knows in
-which task a crash was the end of.
+Before each task and after it a line of JSON is added to FILE, so that the parent knows which task
+a crash was the end of; the first has the bytes that stderr, a file, has so far.
 """
 
 from __future__ import annotations
@@ -82,14 +82,15 @@ def _reason(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
-def main(descriptor: int, tasks: list[list[str]]) -> None:
-    """Do the tasks, and write the outcome of each to a file descriptor."""
-    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+def main(path: str, tasks: list[list[str]]) -> None:
+    """Do the tasks, and add the outcome of each to a file."""
+    with open(path, "a", encoding="utf-8") as out:
         failed: set[str] = set()
         for task in tasks:
             if not failed.isdisjoint(task[1:]):
                 continue
-            print(json.dumps({"task": task}), file=out, flush=True)
+            said = os.fstat(2).st_size
+            print(json.dumps({"task": task, "said": said}), file=out, flush=True)
             try:
                 done = _import(task[1]) if task[0] == "import" else _convert(task[1], task[2])
             except KeyboardInterrupt:
@@ -102,6 +103,6 @@ def main(descriptor: int, tasks: list[list[str]]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), json.loads(sys.argv[2]))
+    main(sys.argv[1], json.loads(sys.argv[2]))
     # Frameworks may crash or hang when they are torn down; all that was asked for is done.
     os._exit(0)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 
 from bridge import c10
 from bridge.c10 import Device, DeviceType, GetAllocator, TypeMeta
@@ -270,7 +271,9 @@ def _require_count(dims: list[int], required: int, found: int, what: str = "valu
 def _require_memory(numel: int, meta: TypeMeta) -> None:
     """Raise EnforceNotMet, also a ValueError, if the machine has no memory for a whole tensor."""
     nbytes = numel * meta.itemsize
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    memory = _INT64_MAX  # of Windows: it allocates no more than it has
+    if sys.platform != "win32":
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if nbytes > memory or (not meta.is_pod and numel > _MAX_PARTIAL_STRINGS):
         raise EnforceValueError(
             f"they are part of a tensor of {numel} elements, {nbytes} bytes, which is more than "

@@ -57,7 +57,7 @@ class MiniDBReader(Reader):
             # Checked before opening: opening a pipe would wait for its writer.
             if not stat.S_ISREG(os.stat(path).st_mode):
                 raise EnforceTypeError("it is not a regular file")
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._descriptor = os.open(path, os.O_RDONLY)
             # Closed here and not by the file, which may be finalised first, in any order, when a
             # cycle that is not used any more has both.
             self._file: BinaryIO = open(self._descriptor, "rb", closefd=False)  # noqa: SIM115

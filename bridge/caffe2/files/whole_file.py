@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import sys
 
 from bridge.c10.errors import EnforceValueError
 
@@ -35,19 +36,16 @@ class WholeFile:
         self._path = os.path.realpath(path)
         mode = _mode_of_existing(self._path, path)
         self._temporary = temporary_name(self._path)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            descriptor = os.open(self._temporary, flags, 0o666)
+            self.file: BinaryIO = open(self._temporary, "xb")  # noqa: SIM115  closed by finish() and discard()
         except OSError as error:
             error.filename = path
             raise
         try:
             if mode is not None:
-                os.fchmod(descriptor, mode)
-            self.file: BinaryIO = open(descriptor, "wb")  # noqa: SIM115  closed by finish() and discard()
+                os.chmod(self._temporary, mode)
         except BaseException:
-            os.close(descriptor)
-            os.unlink(self._temporary)
+            self.discard()
             raise
 
     def __enter__(self) -> BinaryIO:
@@ -71,10 +69,10 @@ class WholeFile:
     def discard(self) -> None:
         """Remove the unfinished file. Raises OSError."""
         try:
-            os.unlink(self._temporary)
-        finally:
             # The raw file: closing the other would write its buffer, and the disk may be full.
             self.file.raw.close()  # type: ignore[attr-defined]
+        finally:
+            os.unlink(self._temporary)
 
 
 def encoded(text: str) -> bytes:
@@ -94,12 +92,13 @@ def temporary_name(path: str) -> str:
 
 
 def sync_folder(path: str) -> None:
-    """Write the names in the folder of `path` to the disk. Raises OSError."""
-    descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Write the names in the folder of `path` to the disk; Windows does it. Raises OSError."""
+    if sys.platform != "win32":
+        descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _mode_of_existing(path: str, given: str) -> int | None:
@@ -114,7 +113,7 @@ def _mode_of_existing(path: str, given: str) -> int | None:
     if not stat.S_ISREG(existing.st_mode):
         raise EnforceValueError(f"{given!r} exists and is not a regular file.")
     # Renaming would replace a file that may not be written; opening it raises.
-    os.close(os.open(path, os.O_WRONLY | os.O_CLOEXEC))
+    open(path, "ab").close()
     return stat.S_IMODE(existing.st_mode)
 
 
@@ -144,7 +143,7 @@ def _exchange(one: str, other: str) -> bool:
     """Exchange two paths in one step; return False where the system cannot do that."""
     import ctypes
 
-    library = ctypes.CDLL(None, use_errno=True)
+    library = None if sys.platform == "win32" else ctypes.CDLL(None)
     function = getattr(library, "renameat2", None)
     if function is None:
         return False
