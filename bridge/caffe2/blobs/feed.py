@@ -7,6 +7,7 @@ from bridge.annotation import Any
 from bridge.c10 import Device, DeviceType, EnforceNotMet
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.device_option import asked_device
+from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.blobs.copies import tensor_of_array
 from bridge.caffe2.blobs.core import BlobCore
@@ -90,10 +91,13 @@ def _put_tensor_on(blob: BlobCore, value: Any, device: Device) -> None:
 def _device_of(option: Any) -> Device:
     """Return the device that a `device_option` specifies.
 
-    `option` is whatever `Device` takes, or an object with the fields of Caffe2's DeviceOption,
-    `device_type` and `device_id`. Raises EnforceNotMet, also a TypeError or ValueError: it does not
-    specify a device that can hold tensors.
+    `option` is whatever `Device` takes, an object with the fields of Caffe2's DeviceOption,
+    `device_type` and `device_id`, or the bytes of one, as ``C.feed_blob`` takes them. Raises
+    EnforceNotMet, also a TypeError or ValueError: it does not specify a device that can hold
+    tensors.
     """
+    if isinstance(option, bytes):
+        option = as_message(option, "DeviceOption", "feed_blob")
     number = getattr(option, "device_type", None)
     if number is None:
         return Device(option)

@@ -12,7 +12,8 @@ import torch
 
 from bridge import at, c10
 from bridge.c10 import EnforceNotMet
-from bridge.caffe2 import workspace
+from bridge.caffe2 import core, workspace
+from bridge.caffe2.proto import caffe2_pb2
 from bridge.caffe2.workspace import FeedBlob, FetchBlob, FetchTorch
 from tests.helpers.ids import shown
 from tests.helpers.workspaces import refused
@@ -26,8 +27,8 @@ def caffe2_option(device_type: Any, device_id: int = 0) -> SimpleNamespace:
 
 @pytest.mark.parametrize(
     "option",
-    ["cpu", c10.Device("cpu"), c10.CPU, torch.device("cpu"), caffe2_option(0)],
-    ids=["name", "Device", "DeviceType", "torch", "message"],
+    ["cpu", c10.Device("cpu"), c10.CPU, torch.device("cpu"), caffe2_option(0), b"\x08\x00"],
+    ids=["name", "Device", "DeviceType", "torch", "message", "bytes"],
 )
 def test_any_name_of_the_cpu_shares_or_copies_there(option: Any) -> None:
     t = torch.zeros(2)
@@ -43,7 +44,17 @@ def test_any_name_of_the_cpu_shares_or_copies_there(option: Any) -> None:
 
 @pytest.mark.parametrize(
     "option",
-    ["gpu0", "cpu:1", 3, object(), caffe2_option(7), caffe2_option("CPU"), caffe2_option(1, -3)],
+    [
+        "gpu0",
+        "cpu:1",
+        3,
+        object(),
+        caffe2_option(7),
+        caffe2_option("CPU"),
+        caffe2_option(1, -3),
+        b"cpu",
+        b"\x08\x07",
+    ],
     ids=shown,
 )
 def test_unknown_devices_are_refused(option: Any) -> None:
@@ -52,6 +63,14 @@ def test_unknown_devices_are_refused(option: Any) -> None:
         FeedBlob("x", np.arange(3), option)
     assert info.value.__cause__ is not None
     assert FetchBlob("x") == b"old"
+
+
+def test_feed_blob_of_c_takes_the_bytes_of_a_device_option() -> None:
+    option = core.DeviceOption(caffe2_pb2.CPU)
+    assert workspace.C.feed_blob("x", np.arange(3), option.SerializeToString())
+    assert FetchBlob("x").tolist() == [0, 1, 2]
+    assert workspace.C.feed_blob("x", np.ones(1), caffe2_pb2.DeviceOption().SerializeToString())
+    assert FetchBlob("x").tolist() == [1]
 
 
 def test_shared_memory_is_not_moved_to_another_device() -> None:
