@@ -23,7 +23,7 @@ from types import ModuleType
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.legacy.onnx_node import filling
-from bridge.caffe2.legacy.source_code import ASSIGN, ITEM, assign, compiled, item
+from bridge.caffe2.legacy.source_code import ASSIGN, ITEM, WRAP, assign, compiled, item, wrap
 from bridge.caffe2.legacy.stand_ins import stand_in
 from bridge.caffe2.legacy.views import old_view
 
@@ -187,7 +187,13 @@ def _import(
     return old_view(found)
 
 
-_BUILTINS = {**vars(builtins), "__import__": _import, ITEM: item, ASSIGN: assign}
+_BUILTINS = {
+    **vars(builtins),
+    "__import__": _import,
+    ITEM: item,
+    ASSIGN: assign,
+    WRAP: wrap,
+}
 
 
 def serialized_file(source: str, name: str) -> bytes:

@@ -3,7 +3,9 @@
 
 ``int(x)`` and ``float(x)`` of an array with one element and dimensions were numbers, before NumPy
 2.4. Calls of these names take such an element out of its array first. Such an array could also be
-assigned to one element of another, as in ``y[3] = x``; a call makes the assignment.
+assigned to one element of another, as in ``y[3] = x``; a call makes the assignment. Integers too
+large for their type wrapped around before NumPy 2; so they do in ``np.array(x, dtype=np.int32)``,
+``np.uint8(-1)`` and ``dtype.type(x)``.
 """
 
 from __future__ import annotations
@@ -17,6 +19,10 @@ from bridge.annotation import Any
 ITEM = "__item_of_array__"
 # The one that assigns to an element.
 ASSIGN = "__assign_to_element__"
+# The one that calls what makes integers of a type.
+WRAP = "__wrap_integers__"
+_SIZES = (8, 16, 32, 64)
+_MAKERS = {"array", "type", *(f"{kind}{size}" for kind in ("int", "uint") for size in _SIZES)}
 
 
 def compiled(source: str, path: str) -> CodeType:
@@ -40,8 +46,21 @@ def assign(target: Any, index: Any, value: Any) -> None:
     target[index] = value
 
 
+def wrap(make: Any, *args: Any, **named: Any) -> Any:
+    """Return ``make(*args, **named)``; integers too large for a NumPy type wrap around."""
+    try:
+        return make(*args, **named)
+    except OverflowError:
+        import numpy as np
+
+        kind = named.get("dtype", make)
+        if len(args) != 1 or not (isinstance(kind, type) and issubclass(kind, np.integer)):
+            raise
+        return np.array(args[0]).astype(kind)[()]
+
+
 class _Numbers(ast.NodeTransformer):
-    """Puts calls of `item` and `assign` into a module."""
+    """Puts calls of `item`, `assign` and `wrap` into a module."""
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         self.generic_visit(node)
@@ -75,6 +94,9 @@ class _Numbers(ast.NodeTransformer):
             function = ast.copy_location(ast.Name(ITEM, ast.Load()), node)
             call = ast.copy_location(ast.Call(function, node.args, []), node)
             node.args = [call]
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _MAKERS:
+            node.args = [node.func, *node.args]
+            node.func = ast.copy_location(ast.Name(WRAP, ast.Load()), node)
         return node
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Old code makes numbers of arrays that have one element."""
+"""Old code makes numbers as before NumPy 2: of arrays of one element, of integers too large."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bridge.caffe2.legacy.source_code import ASSIGN, ITEM, assign, compiled, item
+from bridge.caffe2.legacy.source_code import ASSIGN, ITEM, WRAP, assign, compiled, item, wrap
 
 
 def run(source: str, **names: Any) -> Any:
     names[ITEM] = item
     names[ASSIGN] = assign
+    names[WRAP] = wrap
     exec(compiled(source, "old.py"), names)
     return names["result"]
 
@@ -57,3 +58,22 @@ result = y, z, d, some, a
 def test_values_are_there_before_the_first_is_assigned() -> None:
     source = "x = [1, 2]\nx[0], x[1] = x[1], x[0]\nresult = x"
     assert run(source) == [2, 1]
+
+
+def test_integers_too_large_for_their_type_wrap_around() -> None:
+    source = """
+dtype = np.dtype("int32")
+result = np.array([2**41 + 5, -1], dtype=np.uint8), np.uint16(-1), dtype.type(0xDEADBEEF)
+"""
+    array, small, typed = run(source, np=np)
+    assert (array.tolist(), array.dtype) == ([5, 255], np.uint8)
+    assert (small, type(small)) == (65535, np.uint16)
+    assert (typed, type(typed)) == (0xDEADBEEF - 2**32, np.int32)
+
+
+def test_other_errors_of_large_numbers_are_unchanged() -> None:
+    with pytest.raises(OverflowError):
+        run("result = x.type(1)", x=type("X", (), {"type": lambda self, i: int(float("inf"))})())
+    with pytest.raises(OverflowError):
+        run("result = np.array(10**30, dtype=np.int32)", np=np)
+    assert run("result = np.array([1.5], dtype=np.float32).dtype", np=np) == np.float32
