@@ -7,11 +7,35 @@ All files of Caffe2 are in one descriptor pool, which is this package's own; see
 from __future__ import annotations
 
 import copyreg
+import os
+from importlib.util import find_spec
+from types import ModuleType
 
 from bridge.annotation import Any
 
+_CHOICE = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"
+
+
+def _protobuf() -> tuple[ModuleType, ModuleType]:
+    """Return the modules of protobuf that make classes.
+
+    Scripts of Caffe2's time ask for "cpp", with which protobuf from 4 on does not load: it has
+    another compiled implementation, and takes that unless it is asked.
+    """
+    wanted = os.environ.get(_CHOICE)
+    replaced = wanted == "cpp" and find_spec("google.protobuf.pyext._message") is None
+    if replaced:
+        del os.environ[_CHOICE]
+    try:
+        from google.protobuf import descriptor_pool, message_factory
+    finally:
+        if replaced:
+            os.environ[_CHOICE] = "cpp"
+    return descriptor_pool, message_factory
+
+
 try:
-    from google.protobuf import descriptor_pool, message_factory
+    descriptor_pool, message_factory = _protobuf()
 except ImportError as cause:
     raise ImportError(
         "Nets and operators of Caffe2 are messages of protobuf: pip install protobuf.",

@@ -15,6 +15,7 @@ from google.protobuf import descriptor_pb2, json_format, text_format
 from google.protobuf.message import EncodeError
 
 from bridge.caffe2.proto import caffe2_pb2
+from tests.helpers.isolate import run_python
 
 REAL = descriptor_pb2.FileDescriptorProto.FromString(
     (Path(__file__).parents[2] / "golden" / "caffe2.proto.descriptor").read_bytes()
@@ -147,3 +148,15 @@ def test_loads_beside_another_registration_of_the_same_names(
         check=True,
         timeout=300,
     )
+
+
+def test_loads_where_a_script_asks_for_protobufs_old_implementation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "cpp")
+    code = """
+import os
+from bridge.caffe2.proto import caffe2_pb2
+print(caffe2_pb2.NetDef(name="net").name, os.environ["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"])
+"""
+    assert run_python(code).split() == ["net", "cpp"]
