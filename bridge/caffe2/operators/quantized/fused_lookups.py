@@ -90,6 +90,9 @@ def _reduced(
         table.dim() == 2 and table.shape[1] > tail, "a table has rows with scale and bias", table
     )
     _check(indices, lengths, weights)
+    if lengths.dtype is torch.int64:  # as kernels take them, so that sums have the same bits
+        check_lengths(lengths, indices.shape[0])
+        lengths = lengths.int()
     width = (table.shape[1] - tail) * (8 // bits)
     made = summed_by_kernel(
         bits, (width,), table, None, mapping, indices, lengths, weights, mean, out

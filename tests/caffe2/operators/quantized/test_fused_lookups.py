@@ -62,3 +62,27 @@ def test_a_recorded_look_up_refuses_rows_that_are_not_there(changed, message) ->
         workspace.FeedBlob(name, value)
     with pytest.raises(EnforceNotMet, match=message):
         workspace.RunNet(net)
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_lengths_of_int64_give_the_same_bits(bits: int) -> None:
+    """NumPy 2 makes int64 of lengths where NumPy 1 did not, as in ones(int32) * int64."""
+    random = np.random.default_rng(0)
+    workspace.FeedBlob("x", random.random((9, 16), np.float32))
+    quantize = f"FloatToFused{bits}BitRowwiseQuantized"
+    workspace.RunOperatorOnce(core.CreateOperator(quantize, ["x"], ["q"]))
+    feeds = {
+        "q": workspace.FetchBlob("q"),
+        "w": random.random(8, np.float32),
+        "i": random.integers(0, 9, 8),
+    }
+    found = []
+    for kind in (np.int32, np.int64):
+        lengths = np.array([3, 0, 1, 4], kind)
+        run_thrice(f"SparseLengthsWeightedSumFused{bits}BitRowwise", **feeds, n=lengths)
+        found.append(workspace.FetchBlob("y").tobytes())
+    assert found[0] == found[1]
+    with pytest.raises(EnforceNotMet, match="add up to"):
+        run_thrice(
+            f"SparseLengthsWeightedSumFused{bits}BitRowwise", **feeds, n=np.array([2**32 + 8])
+        )
