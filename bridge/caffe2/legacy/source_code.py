@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """compiled: the code of an old module, with conversions that NumPy dropped put into it.
 
-``int(x)`` and ``float(x)`` of an array with one element and dimensions were numbers, before NumPy
-2.4. Calls of these names take such an element out of its array first. Such an array could also be
-assigned to one element of another, as in ``y[3] = x``; a call makes the assignment. Integers too
-large for their type wrapped around before NumPy 2; so they do in ``np.array(x, dtype=np.int32)``,
-``np.uint8(-1)`` and ``dtype.type(x)``.
+``int(x)``, ``float(x)`` and ``math.exp(x)`` of an array with one element and dimensions were
+numbers, before NumPy 2.4. Such calls take the element out of its array first. Such an array could
+also be assigned to one element of another, as in ``y[3] = x``; a call makes the assignment.
+Integers too large for their type wrapped around before NumPy 2; so they do in
+``np.array(x, dtype=np.int32)``, ``np.uint8(-1)`` and ``dtype.type(x)``.
 """
 
 from __future__ import annotations
@@ -89,15 +89,27 @@ class _Numbers(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         name = node.func.id if isinstance(node.func, ast.Name) else ""
-        plain = len(node.args) == 1 and not isinstance(node.args[0], ast.Starred)
-        if name in ("int", "float") and plain and not node.keywords:
-            function = ast.copy_location(ast.Name(ITEM, ast.Load()), node)
-            call = ast.copy_location(ast.Call(function, node.args, []), node)
-            node.args = [call]
+        numbers = name in ("int", "float") and len(node.args) == 1 and not node.keywords
+        if numbers or _is_of_math(node.func):
+            node.args = [_call(ITEM, one) for one in node.args]
         if isinstance(node.func, ast.Attribute) and node.func.attr in _MAKERS:
             node.args = [node.func, *node.args]
             node.func = ast.copy_location(ast.Name(WRAP, ast.Load()), node)
         return node
+
+
+def _is_of_math(function: ast.expr) -> bool:
+    """Return whether a function is written ``math.name``."""
+    module = function.value if isinstance(function, ast.Attribute) else None
+    return isinstance(module, ast.Name) and module.id == "math"
+
+
+def _call(name: str, one: ast.expr) -> ast.expr:
+    """Return a call of a builtin of old modules; starred arguments unchanged."""
+    if isinstance(one, ast.Starred):
+        return one
+    function = ast.copy_location(ast.Name(name, ast.Load()), one)
+    return ast.copy_location(ast.Call(function, [one], []), one)
 
 
 def _is_element(place: ast.expr) -> bool:

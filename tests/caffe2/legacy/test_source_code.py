@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ def run(source: str, **names: Any) -> Any:
 @pytest.mark.parametrize("x", [np.array([3]), np.array([[3.0]]), np.array(3), 3, np.float32(3)])
 def test_arrays_of_one_element_convert_to_numbers(x: Any) -> None:
     assert run("result = int(x), float(x), [int(float(x))]", x=x) == (3, 3.0, [3])
+    assert run("result = math.pow(2, x), math.hypot(*[x])", x=3, math=math) == (8.0, 3.0)
+    assert run("result = math.pow(x, 2) * 2", x=x, math=math) == 18.0
 
 
 def test_other_calls_are_unchanged() -> None:
