@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile ``bridge/caffe2/proto/*.proto``: run after one was changed, commit what it writes.
+"""Compile ``tools/proto/*.proto``: run after one was changed, commit what it writes.
 
     pip install grpcio-tools ruff
     python tools/make_proto.py
 
-Writes, beside each ``NAME.proto``, ``NAME_descriptor.py`` (the compiled messages, as bytes that
-protobuf 3.20 and every later one reads) and ``NAME_pb2.pyi`` (their types). What it writes
-depends on the ``.proto`` only: no generated code, which would be tied to protobuf's version.
+Writes to ``bridge/caffe2/proto``, for each ``NAME.proto``, ``NAME_descriptor.py`` (the compiled
+messages, as bytes that protobuf 3.20 and every later one reads) and ``NAME_pb2.pyi`` (their types).
+What it writes depends on the ``.proto`` only: no generated code, which would be tied to protobuf's
+version.
 """
 
 import base64
@@ -19,7 +20,7 @@ from google.protobuf import descriptor_pb2
 from grpc_tools import protoc
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "bridge" / "caffe2" / "proto"
+SOURCES, FOLDER = ROOT / "tools" / "proto", ROOT / "bridge" / "caffe2" / "proto"
 LICENSE = "# SPDX-License-Identifier: Apache-2.0\n"
 MADE_BY = "Made by tools/make_proto.py"
 
@@ -29,7 +30,7 @@ def compiled(name: str, out: pathlib.Path) -> descriptor_pb2.FileDescriptorProto
     # As in Caffe2's own build, so that the file has the name there that it has here.
     path = f"caffe2/proto/{name}.proto"
     descriptors = out / "descriptors"
-    arguments = ["protoc", f"-I{ROOT / 'bridge'}", f"--pyi_out={out}"]
+    arguments = ["protoc", f"-Icaffe2/proto={SOURCES}", f"--pyi_out={out}"]
     if protoc.main([*arguments, f"--descriptor_set_out={descriptors}", path]):
         sys.exit(f"protoc refused {name}.proto")
     files = descriptor_pb2.FileDescriptorSet.FromString(descriptors.read_bytes())
@@ -70,7 +71,7 @@ def types(name: str, out: pathlib.Path, file: descriptor_pb2.FileDescriptorProto
 def main() -> None:
     """Write both files of each."""
     written = []
-    for name in sorted(path.stem for path in FOLDER.glob("*.proto")):
+    for name in sorted(path.stem for path in SOURCES.glob("*.proto")):
         stub, descriptor = FOLDER / f"{name}_pb2.pyi", FOLDER / f"{name}_descriptor.py"
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder)

@@ -9,7 +9,7 @@ True
 >>> caffe2_pb2.TensorProto.DataType.Name(caffe2_pb2.TensorProto.FLOAT16)
 'FLOAT16'
 
-Messages are compiled from ``caffe2.proto`` beside this file into a descriptor pool of their own.
+Messages are compiled from Caffe2's ``caffe2.proto`` into a descriptor pool of their own.
 protobuf allows a name only once in each pool; a process can thus also load Caffe2's own messages,
 or other copies of its ``.proto``. The classes of two pools are different classes; pass messages
 between them as bytes (``SerializeToString``, ``FromString``).
