@@ -31,71 +31,40 @@ if TYPE_CHECKING:
 
 __all__ = ["install"]
 
-# The modules of Caffe2 and the bridge's modules in their place; None: a package without names.
-_MODULES: dict[str, str | None] = {
-    "caffe2": None,
-    "caffe2.proto": None,
-    "caffe2.proto.caffe2_pb2": "bridge.caffe2.proto.caffe2_pb2",
-    "caffe2.proto.hsm_pb2": "bridge.caffe2.proto.hsm_pb2",
-    "caffe2.proto.metanet_pb2": "bridge.caffe2.proto.metanet_pb2",
-    "caffe2.proto.predictor_consts_pb2": "bridge.caffe2.proto.predictor_consts_pb2",
-    "caffe2.python": None,
-    "caffe2.python._import_c_extension": "bridge.caffe2.c_extension",
-    "caffe2.python.brew": "bridge.caffe2.brew",
-    "caffe2.python.build": "bridge.caffe2.build",
-    "caffe2.python.cnn": "bridge.caffe2.cnn",
-    "caffe2.python.context": "bridge.caffe2.modeling.context",
-    "caffe2.python.control": "bridge.caffe2.control",
-    "caffe2.python.control_ops_util": "bridge.caffe2.core.control_ops_util",
-    "caffe2.python.core": "bridge.caffe2.core",
-    "caffe2.python.device_checker": "bridge.caffe2.device_checker",
-    "caffe2.python.dyndep": "bridge.caffe2.definitions.dyndep",
-    "caffe2.python.experiment_util": "bridge.caffe2.experiment_util",
-    "caffe2.python.functional": "bridge.caffe2.functional",
-    "caffe2.python.gradient_checker": "bridge.caffe2.gradient_checker",
-    "caffe2.python.hsm_util": "bridge.caffe2.hsm_util",
-    "caffe2.python.lazy": "bridge.caffe2.definitions.lazy_imports",
-    "caffe2.python.lazy_dyndep": "bridge.caffe2.definitions.lazy_dyndep",
-    "caffe2.python.model_helper": "bridge.caffe2.modeling.model_helper",
-    "caffe2.python.modeling": None,
-    "caffe2.python.modeling.compute_histogram_for_blobs": "bridge.caffe2.modeling.watched_blobs",
-    "caffe2.python.modeling.compute_norm_for_blobs": "bridge.caffe2.modeling.watched_blobs",
-    "caffe2.python.modeling.compute_statistics_for_blobs": "bridge.caffe2.modeling.watched_blobs",
-    "caffe2.python.modeling.gradient_clipping": "bridge.caffe2.optimizer.gradient_clipping",
-    "caffe2.python.modeling.get_entry_from_blobs": "bridge.caffe2.modeling.watched_blobs",
-    "caffe2.python.modeling.initializers": "bridge.caffe2.modeling.initializers",
-    "caffe2.python.modeling.net_modifier": "bridge.caffe2.modeling.net_modifier",
-    "caffe2.python.modeling.parameter_info": "bridge.caffe2.modeling.parameter_info",
-    "caffe2.python.modeling.parameter_sharing": "bridge.caffe2.modeling.parameter_sharing",
-    "caffe2.python.modifier_context": "bridge.caffe2.modeling.modifier_context",
-    "caffe2.python.muji": "bridge.caffe2.muji",
-    "caffe2.python.net_builder": "bridge.caffe2.net_builder",
-    "caffe2.python.net_drawer": "bridge.caffe2.net_drawer",
-    "caffe2.python.net_printer": "bridge.caffe2.net_printer",
-    "caffe2.python.normalizer": "bridge.caffe2.normalizer",
-    "caffe2.python.normalizer_context": "bridge.caffe2.modeling.modifier_context",
-    "caffe2.python.optimizer": "bridge.caffe2.optimizer",
-    "caffe2.python.optimizer_context": "bridge.caffe2.modeling.modifier_context",
-    "caffe2.python.parallel_workers": "bridge.caffe2.parallel_workers",
-    "caffe2.python.predictor": None,
-    "caffe2.python.predictor.mobile_exporter": "bridge.caffe2.predictor.mobile_exporter",
-    "caffe2.python.predictor.predictor_exporter": "bridge.caffe2.predictor.predictor_exporter",
-    "caffe2.python.predictor.predictor_py_utils": "bridge.caffe2.predictor.predictor_py_utils",
-    "caffe2.python.predictor.serde": "bridge.caffe2.predictor.serde",
-    "caffe2.python.predictor_constants": "bridge.caffe2.predictor.predictor_constants",
-    "caffe2.python.regularizer_context": "bridge.caffe2.modeling.modifier_context",
-    "caffe2.python.schema": "bridge.caffe2.schema",
-    "caffe2.python.scope": "bridge.caffe2.definitions.scope",
-    "caffe2.python.session": "bridge.caffe2.task.session",
-    "caffe2.python.task": "bridge.caffe2.task",
-    "caffe2.python.timeout_guard": "bridge.caffe2.timeout_guard",
-    "caffe2.python.transformations": "bridge.caffe2.transformations",
-    "caffe2.python.tt_core": "bridge.caffe2.tt_core",
-    "caffe2.python.utils": "bridge.caffe2.utils",
-    "caffe2.python.visualize": "bridge.caffe2.visualize",
-    "caffe2.python.workspace": "bridge.caffe2.script_workspace",
+# The modules of a package of Caffe2 that are in a folder of this one; ``a=b``: the bridge's is `b`.
+_PLACES = {
+    ("caffe2.proto", "proto"): "caffe2_pb2 hsm_pb2 metanet_pb2 predictor_consts_pb2",
+    ("caffe2.python", ""): (
+        "_import_c_extension=c_extension brew build cnn control core device_checker "
+        "experiment_util functional gradient_checker hsm_util muji net_builder net_drawer "
+        "net_printer normalizer optimizer parallel_workers schema task timeout_guard "
+        "transformations tt_core utils visualize workspace=script_workspace"
+    ),
+    ("caffe2.python", "core"): "control_ops_util",
+    ("caffe2.python", "definitions"): "dyndep lazy=lazy_imports lazy_dyndep scope",
+    ("caffe2.python", "modeling"): (
+        "context model_helper modifier_context normalizer_context=modifier_context "
+        "optimizer_context=modifier_context regularizer_context=modifier_context"
+    ),
+    ("caffe2.python", "predictor"): "predictor_constants",
+    ("caffe2.python", "task"): "session",
+    ("caffe2.python.modeling", "modeling"): (
+        "compute_histogram_for_blobs=watched_blobs compute_norm_for_blobs=watched_blobs "
+        "compute_statistics_for_blobs=watched_blobs get_entry_from_blobs=watched_blobs "
+        "initializers net_modifier parameter_info parameter_sharing"
+    ),
+    ("caffe2.python.modeling", "optimizer"): "gradient_clipping",
+    ("caffe2.python.predictor", "predictor"): (
+        "mobile_exporter predictor_exporter predictor_py_utils serde"
+    ),
 }
 
+# The modules of Caffe2 and the bridge's modules in their place; None: a package without names.
+_MODULES: dict[str, str | None] = {"caffe2": None, **dict.fromkeys(one for one, _ in _PLACES)}
+for (_package, _folder), _names in _PLACES.items():
+    for _name, _, _own in (one.partition("=") for one in _names.split()):
+        _parts = ("bridge.caffe2", _folder, _own or _name)
+        _MODULES[f"{_package}.{_name}"] = ".".join(filter(None, _parts))
 
 # The names of modules in `bridge.caffe2`; Python finds those that are files without this.
 _ELSEWHERE: dict[str, str | None] = {

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 
 from bridge.annotation import Any
 from bridge.caffe2 import workspace as _workspace
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.workspaces.blob_functions import BlobDict
 from bridge.caffe2.workspaces.native_names import fetched
 
@@ -38,10 +38,8 @@ def FetchBlob(name: Any) -> Any:
 
 def FetchBlobs(names: Iterable[Any]) -> list[Any]:
     """Return copies of the values of the blobs `names`, each as `FetchBlob` does."""
-    try:
+    with wrapping("FetchBlobs takes a sequence of names", "FetchBlobs", TypeError):
         every = list(names)
-    except TypeError as cause:
-        raise wrap_error("FetchBlobs takes a sequence of names", "FetchBlobs", cause) from cause
     return [FetchBlob(name) for name in every]
 
 

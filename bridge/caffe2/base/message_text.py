@@ -12,7 +12,7 @@ from collections.abc import Callable
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import caffe2_pb2, check_text, copied
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,11 +121,8 @@ def read_net(path: str | os.PathLike[str], caller: str) -> Any:
     UTF-8 (a ValueError).
     """
     name = os.fspath(path)
-    try:
-        with open(name, "rb") as file:
-            data = file.read()
-    except OSError as cause:
-        raise wrap_error(f"The net {name!r} cannot be read", caller, cause) from cause
+    with wrapping(f"The net {name!r} cannot be read", caller, OSError), open(name, "rb") as file:
+        data = file.read()
     try:
         net = TryReadProtoWithClass(caffe2_pb2().NetDef, data)
     except EnforceValueError as cause:

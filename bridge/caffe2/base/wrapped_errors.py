@@ -55,6 +55,29 @@ def wrap_error(message: str, caller: str, cause: Exception) -> EnforceNotMet:
     return kind(f"{message}: {_reason(cause, message)}", caller)
 
 
+class wrapping:
+    """A block whose exceptions, those of `kinds`, are raised as `wrap_error` makes them."""
+
+    __slots__ = ("caller", "kinds", "message")
+
+    def __init__(
+        self,
+        message: str,
+        caller: str,
+        kinds: type[Exception] | tuple[type[Exception], ...] = Exception,
+    ) -> None:
+        self.message = message
+        self.caller = caller
+        self.kinds = kinds
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, cause: BaseException | None, traceback: object) -> None:
+        if isinstance(cause, self.kinds):
+            raise wrap_error(self.message, self.caller, cause) from cause
+
+
 def _reason(cause: Exception, message: str) -> str:
     """Return the text of an error, without the name of a file that `message` has or is unknown."""
     if isinstance(cause, OSError) and cause.strerror:

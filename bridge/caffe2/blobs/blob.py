@@ -12,7 +12,7 @@ from bridge.c10 import string as string_type
 from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.names import name_of
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error, wrapping
 from bridge.caffe2.blobs.blob_tensor import BlobTensor
 from bridge.caffe2.blobs.copies import copied_to_numpy
 from bridge.caffe2.blobs.core import BlobCore
@@ -184,14 +184,10 @@ class Blob(BlobCore):
         Raises EnforceNotMet: `T` is not a type, or ``T()`` fails; the blob is then unchanged.
         """
         if not self.IsType(T):
-            try:
+            with wrapping(
+                f"A new {_name_of(T)} cannot be created; set one by Reset(obj)", "Blob.GetMutable"
+            ):
                 new = _new(T)
-            except Exception as cause:
-                raise wrap_error(
-                    f"A new {_name_of(T)} cannot be created; set one by Reset(obj)",
-                    "Blob.GetMutable",
-                    cause,
-                ) from cause
             self.Reset(new)
         return self._contents()
 

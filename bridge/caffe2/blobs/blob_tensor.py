@@ -9,7 +9,7 @@ from bridge import c10
 from bridge.annotation import Any
 from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta, reports
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.blobs.copies import copied_to_numpy, prepare
 from bridge.caffe2.blobs.core import BlobCore
 from bridge.caffe2.blobs.put_by_type import is_array, put_array
@@ -76,7 +76,7 @@ class BlobTensor:
             get = type(self).data.__get__
             return reports.observe_call("BlobTensor.data", self._tensor, "numpy.ndarray", get, self)
         tensor = self._tensor
-        try:
+        with wrapping("NumPy does not support the tensor", "BlobTensor.data"):
             if not tensor.dtype():
                 tensor.mutable_data(c10.float32)
             elif not tensor.storage_initialized():
@@ -84,10 +84,6 @@ class BlobTensor:
             if tensor.dtype().is_pod and tensor.GetDeviceType() == DeviceType.CPU:
                 return tensor.numpy()
             return copied_to_numpy(tensor)
-        except Exception as cause:
-            raise wrap_error(
-                "NumPy does not support the tensor", "BlobTensor.data", cause
-            ) from cause
 
     def init(self, dims: Iterable[int], dtype: Any) -> None:
         """Set the sizes and the type, and allocate memory, which is not initialized.
@@ -100,10 +96,8 @@ class BlobTensor:
         """
         caller = "BlobTensor.init"
         meta = _type_for_init(dtype, caller)
-        try:
+        with wrapping(f"The tensor cannot be of sizes {dims}", caller):
             prepare(self._tensor, list(dims), meta)
-        except Exception as cause:
-            raise wrap_error(f"The tensor cannot be of sizes {dims}", caller, cause) from cause
 
     def feed(self, array: np.ndarray[Any, Any]) -> None:
         """Copy a NumPy array into the tensor, which gets its shape and type.
@@ -130,10 +124,8 @@ class BlobTensor:
                 "The blob holds something else now; feed the blob, or take blob.tensor() again.",
                 caller,
             )
-        try:
+        with wrapping("The tensor cannot be fed this array", caller):
             put_array(blob, array)
-        except Exception as cause:
-            raise wrap_error("The tensor cannot be fed this array", caller, cause) from cause
 
     def fetch(self) -> np.ndarray[Any, Any]:
         """Return the elements as a new NumPy array, copied; strings as an object array of `bytes`.
@@ -143,34 +135,24 @@ class BlobTensor:
         if reports.outermost():
             source = reports.Label("blob")
             return reports.observe_call("BlobTensor.fetch", source, "numpy.ndarray", self.fetch)
-        try:
+        with wrapping("The tensor cannot be fetched", "BlobTensor.fetch"):
             return copied_to_numpy(self._tensor)
-        except Exception as cause:
-            raise wrap_error("The tensor cannot be fetched", "BlobTensor.fetch", cause) from cause
 
     def reshape(self, dims: Iterable[int]) -> None:
         """Resize the tensor, as `caffe2.Tensor.Resize` does: the number of elements may change.
 
         The elements stay if the buffer is large enough. Raises EnforceNotMet: invalid sizes.
         """
-        try:
+        with wrapping(f"The tensor cannot be of sizes {dims}", "BlobTensor.reshape"):
             self._tensor.Resize(list(dims))
-        except Exception as cause:
-            raise wrap_error(
-                f"The tensor cannot be of sizes {dims}", "BlobTensor.reshape", cause
-            ) from cause
 
     def to_torch(self) -> torch.Tensor:
         """Return the tensor as a ``torch.Tensor``, shared; the one that was fed is returned itself.
 
         Raises EnforceNotMet: torch does not support it.
         """
-        try:
+        with wrapping("torch does not support the tensor", "BlobTensor.to_torch"):
             return self._tensor.to_torch()
-        except Exception as cause:
-            raise wrap_error(
-                "torch does not support the tensor", "BlobTensor.to_torch", cause
-            ) from cause
 
     def __repr__(self) -> str:
         return f"<BlobTensor of {self._tensor!r}>"

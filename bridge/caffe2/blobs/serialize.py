@@ -12,7 +12,7 @@ from bridge.annotation import Any
 from bridge.c10 import Device, EnforceNotMet, TypeMeta
 from bridge.c10 import string as string_type
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error, wrapping
 from bridge.caffe2.blobs.core import BlobCore
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.blobs.message import BlobMessage
@@ -97,12 +97,8 @@ def deserialize(blob: BlobCore, data: Any, subject: str, caller: str) -> None:
     subject: the name of the blob in errors. Raises EnforceNotMet: the bytes are not a BlobProto,
     contradict themselves, or hold a type that does not exist here; the blob is then unchanged.
     """
-    try:
+    with wrapping(f"{subject} cannot be read from these bytes, and is unchanged", caller):
         read_blob(blob, BlobMessage(data), data)
-    except Exception as cause:
-        raise wrap_error(
-            f"{subject} cannot be read from these bytes, and is unchanged", caller, cause
-        ) from cause
 
 
 def read_blob(

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import struct
 import zipfile
 
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error, wrapping
 from bridge.caffe2.conversion.database_source import DatabaseEntries
 from bridge.caffe2.conversion.database_target import write_records
 from bridge.caffe2.conversion.entries import with_progress
@@ -23,11 +22,11 @@ from bridge.caffe2.conversion.safetensors_files import (
 )
 from bridge.caffe2.files.databases import open_writer
 from bridge.caffe2.files.lmdb import LMDBWriter
-from bridge.caffe2.files.whole_file import WholeFile, replace_folder, temporary_name
+from bridge.caffe2.files.whole_file import WholeFile, whole_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from bridge.caffe2.conversion.entries import Entries, Entry, Progress
 
@@ -54,7 +53,7 @@ def kind_of_file(path: str) -> str:
     One of `CHECKPOINTS`, or `NET` for a possible net, as text or as bytes. Raises EnforceNotMet:
     it does not exist or cannot be read (also an OSError), or is none of these (also a ValueError).
     """
-    try:
+    with wrapping(f"{path!r} cannot be read", _OF_KIND, (OSError, ValueError)):
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
             if os.path.isfile(os.path.join(path, "data.mdb")):
@@ -65,8 +64,6 @@ def kind_of_file(path: str) -> str:
         with open(path, "rb") as file:
             head = file.read(_HEAD)
         nbytes = os.stat(path).st_size
-    except (OSError, ValueError) as cause:
-        raise wrap_error(f"{path!r} cannot be read", _OF_KIND, cause) from cause
     if not head:
         raise EnforceValueError(f"{path!r} is empty.", _OF_KIND)
     if is_safetensors(head[:9], nbytes):
@@ -141,38 +138,19 @@ def write_entries(
     EnforceNotMet: the format cannot hold a blob, or the file cannot be written. OSError.
     """
     streams = with_progress(entries, progress)
-    if kind == "lmdb":
-        _write_lmdb(path, entries, streams)
-    elif kind == "minidb":
+    if kind == "minidb":
         with open_writer(kind, path) as db:
             write_records(db, entries, streams)
-    else:
-        try:
+        return
+    what = "Database" if kind == "lmdb" else "File"
+    with wrapping(f"{what} {path!r} cannot be written, and is unchanged", _CALLER, OSError):
+        if kind == "lmdb":
+            refusal = f"{path!r} is not an LMDB database, and is not replaced by one."
+            with (
+                whole_folder(path, _LMDB_FILES, refusal, _CALLER) as folder,
+                LMDBWriter(folder, path) as db,
+            ):
+                write_records(db, entries, streams)
+        else:
             with WholeFile(path) as file:
                 _STREAMS[kind](file, entries, streams)
-        except OSError as cause:
-            raise wrap_error(
-                f"File {path!r} cannot be written, and is unchanged", _CALLER, cause
-            ) from cause
-
-
-def _write_lmdb(path: str, entries: Sequence[Entry], streams: Iterable[Entry]) -> None:
-    given, path = path, os.path.abspath(path)
-    if os.path.lexists(path) and not (
-        os.path.isdir(path) and _LMDB_FILES.issuperset(os.listdir(path))
-    ):
-        raise EnforceValueError(
-            f"{given!r} is not an LMDB database, and is not replaced by one.", _CALLER
-        )
-    temporary = temporary_name(path)
-    try:
-        with LMDBWriter(temporary, given) as db:
-            write_records(db, entries, streams)
-        replace_folder(temporary, path)
-    except BaseException as cause:
-        shutil.rmtree(temporary, ignore_errors=True)
-        if isinstance(cause, OSError):
-            raise wrap_error(
-                f"Database {given!r} cannot be written, and is unchanged", _CALLER, cause
-            ) from cause
-        raise

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from bridge.c10 import Device
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error, wrapping
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.message import BlobMessage
 from bridge.caffe2.blobs.read_tensor import TENSOR_TYPES, content_of, int8_tensor_of
@@ -152,12 +152,8 @@ def _tensor_entry(name: str, tensor: _Tensor) -> Entry:
 
     def chunks() -> Iterator[Buffer]:
         for part in parts:
-            try:
+            with wrapping(f"Blob {name!r} cannot be read from {part.record.where}", _CALLER):
                 yield from _elements(part, meta)
-            except Exception as cause:
-                raise wrap_error(
-                    f"Blob {name!r} cannot be read from {part.record.where}", _CALLER, cause
-                ) from cause
 
     nbytes = math.prod(dims) * meta.itemsize
     return Entry(name, meta.name, dims, nbytes, chunks)

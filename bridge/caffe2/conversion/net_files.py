@@ -11,19 +11,13 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 import torch
 
 from bridge.annotation import Any
-from bridge.c10.errors import EnforceNotMet, EnforceValueError
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.conversion.entries import Entry
 from bridge.caffe2.conversion.module_source import ModuleSource
 from bridge.caffe2.conversion.net_programs import write_onnx, write_pt2
 from bridge.caffe2.conversion.safetensors_files import write_safetensors
-from bridge.caffe2.files.whole_file import (
-    WholeFile,
-    encoded,
-    replace_folder,
-    temporary_name,
-    write_whole,
-)
+from bridge.caffe2.files.whole_file import WholeFile, encoded, whole_folder, write_whole
 
 _CALLER = "convert"
 _SOURCE, _WEIGHTS = "module.py", "weights.safetensors"
@@ -42,14 +36,12 @@ def write_net(path: str, kind: str, module: Any, inputs: tuple[Any, ...], title:
     """
     if kind == "onnx":
         _require("onnxscript", "ONNX files")
-    try:
+    with wrapping(f"{path!r} cannot be written, and is unchanged", _CALLER, OSError):
         if kind == "folder":
             _write_folder(path, module, inputs, title)
         else:
             with WholeFile(path) as file:
                 (write_pt2 if kind == "pt2" else write_onnx)(module, inputs, file)
-    except OSError as cause:
-        raise wrap_error(f"{path!r} cannot be written, and is unchanged", _CALLER, cause) from cause
 
 
 def _require(package: str, what: str) -> None:
@@ -58,27 +50,16 @@ def _require(package: str, what: str) -> None:
 
 
 def _write_folder(path: str, module: Any, inputs: tuple[Any, ...], title: str) -> None:
-    path = os.path.abspath(path)
-    if os.path.lexists(path) and not (
-        os.path.isdir(path) and _FOLDER_FILES.issuperset(os.listdir(path))
-    ):
-        raise EnforceValueError(
-            f"{path!r} has other files than {_SOURCE} and {_WEIGHTS}, and is not replaced.", _CALLER
-        )
-    source = ModuleSource(module, inputs, title)
-    temporary = temporary_name(path)
-    os.mkdir(temporary)
-    try:
-        write_whole(os.path.join(temporary, _SOURCE), encoded(source.text))
+    refusal = f"{path!r} has other files than {_SOURCE} and {_WEIGHTS}, and is not replaced."
+    with whole_folder(path, _FOLDER_FILES, refusal, _CALLER) as folder:
+        source = ModuleSource(module, inputs, title)
+        os.mkdir(folder)
+        write_whole(os.path.join(folder, _SOURCE), encoded(source.text))
         entries = [_entry(name, tensor) for name, tensor in source.weights.items()]
-        with WholeFile(os.path.join(temporary, _WEIGHTS)) as file:
+        with WholeFile(os.path.join(folder, _WEIGHTS)) as file:
             write_safetensors(file, entries, entries)
-        _compare(temporary, module, inputs)
-        shutil.rmtree(os.path.join(temporary, "__pycache__"), ignore_errors=True)
-        replace_folder(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        _compare(folder, module, inputs)
+        shutil.rmtree(os.path.join(folder, "__pycache__"), ignore_errors=True)
 
 
 def _entry(name: str, tensor: torch.Tensor) -> Entry:

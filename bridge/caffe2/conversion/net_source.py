@@ -10,7 +10,7 @@ from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.absent_gpus import without_absent_gpus
 from bridge.caffe2.base.message_text import read_net
 from bridge.caffe2.base.names import listed
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.conversion.checkpoints import NET, kind_of_file, open_entries, unknown_file
 from bridge.caffe2.conversion.entries import Entry
@@ -100,10 +100,8 @@ class NetSource:
             init_kind = kind_of_file(init)
             if init_kind == NET:
                 net = net_in(init)
-                try:
+                with wrapping(repr(init), _CALLER, EnforceNotMet):
                     run_init_net(self._table, net, _CALLER)
-                except EnforceNotMet as cause:
-                    raise wrap_error(repr(init), _CALLER, cause) from cause
             else:
                 with open_entries(init, init_kind) as opened:
                     self._load(opened.entries)

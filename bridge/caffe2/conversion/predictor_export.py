@@ -9,7 +9,7 @@ Follows caffe2/proto/metanet.proto and caffe2/python/predictor/predictor_exporte
 from __future__ import annotations
 
 from bridge.annotation import Any
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.serialize import deserialize
 
@@ -51,12 +51,8 @@ def predictor_export_in(entries: Sequence[Entry]) -> PredictorExport | None:
     """
     for entry in entries:
         if entry.name == _KEY and entry.message is not None:
-            try:
+            with wrapping(f"The nets in record {_KEY!r} cannot be read", _CALLER):
                 blob = Blob()
                 deserialize(blob, entry.message(), f"Blob {_KEY!r}", _CALLER)
                 return PredictorExport(bytes(blob._object))
-            except Exception as cause:
-                raise wrap_error(
-                    f"The nets in record {_KEY!r} cannot be read", _CALLER, cause
-                ) from cause
     return None

@@ -19,7 +19,7 @@ from bridge.c10.errors import (
 )
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, check_text, kind_of, set_fields
 from bridge.caffe2.base.names import new_name
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.core.cloning import blob_names, net_names_used
 from bridge.caffe2.core.net_base import NetBase
 from bridge.caffe2.definitions.argument_values import MakeArgument
@@ -234,10 +234,8 @@ class Net(NetBase):
 
         if isinstance(array, bool):
             return self.ConstantFill([], blob_out or 1, dtype=5, value=array)
-        try:
+        with wrapping("NumPy cannot convert the constant", "Net.Const", (TypeError, ValueError)):
             values = np.array(array, dtype=dtype)
-        except (TypeError, ValueError) as cause:
-            raise wrap_error("NumPy cannot convert the constant", "Net.Const", cause) from cause
         kind = {"int32": "Int", "int64": "Int64", "bool": "Bool"}.get(values.dtype.name, "")
         if values.dtype.kind in "SUO":
             kind = "String"

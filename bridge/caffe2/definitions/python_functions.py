@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceTypeError
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.definitions.create_operator import CreateOperator
 
 # The token of a gradient is the token of its function with this suffix.
@@ -90,12 +90,8 @@ def _pickled(builder: tuple[Any, ...]) -> bytes:
     import pickle
 
     function, args, kwargs = builder
-    try:
+    with wrapping("The builder of a function cannot be pickled", "Net.Python"):
         pickled = pickle.dumps((function, tuple(args), dict(kwargs)))
-    except Exception as cause:
-        raise wrap_error(
-            "The builder of a function cannot be pickled", "Net.Python", cause
-        ) from cause
     _builders.add(pickled)
     return pickled
 

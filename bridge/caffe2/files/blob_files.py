@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from bridge.annotation import Any
 from bridge.c10 import Device, DeviceType
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.message import BlobMessage, TensorMessage
 from bridge.caffe2.blobs.read_tensor import TENSOR_TYPES, device_of
@@ -184,13 +184,9 @@ class BlobParts:
 
         Raises EnforceNotMet: it is not a BlobProto, or contradicts the records before it.
         """
-        try:
+        with wrapping(f"Blob {name!r} cannot be loaded from {record.where}", self._caller):
             data = record.read()
             self._add(name, BlobMessage(data), data, source, limit)
-        except Exception as cause:
-            raise wrap_error(
-                f"Blob {name!r} cannot be loaded from {record.where}", self._caller, cause
-            ) from cause
 
     def _add(self, name: str, message: BlobMessage, data: Any, source: int, limit: int) -> None:
         part = self._parts.get(name)
@@ -248,12 +244,8 @@ class BlobParts:
         require_whole(name, part.spans, part.total, self._caller)
         if part.device.type != DeviceType.CPU:
             tensor = part.blob.Get(Tensor)
-            try:
+            with wrapping(f"Blob {name!r} cannot be put on {part.device}", self._caller):
                 part.blob.Reset(Tensor(tensor, part.device))
-            except Exception as cause:
-                raise wrap_error(
-                    f"Blob {name!r} cannot be put on {part.device}", self._caller, cause
-                ) from cause
         return part.blob
 
 

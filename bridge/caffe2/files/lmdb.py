@@ -24,7 +24,7 @@ from struct import Struct
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error, wrapping
 from bridge.caffe2.files.database_interface import Reader, Record, Writer
 from bridge.caffe2.files.whole_file import sync_folder, temporary_name
 
@@ -69,7 +69,9 @@ class LMDBReader(Reader):
 
     def __init__(self, path: str) -> None:
         self._path = path
-        try:
+        with wrapping(
+            f"Database {path!r} cannot be read", _CALLER, (OSError, ValueError, TypeError)
+        ):
             file = os.path.join(path, "data.mdb") if os.path.isdir(path) else path
             # Checked before opening: opening a pipe would wait for its writer.
             if not stat.S_ISREG(os.stat(file).st_mode):
@@ -79,8 +81,6 @@ class LMDBReader(Reader):
                 if not self.nbytes:
                     raise EnforceValueError("it is empty")
                 pages = mmap.mmap(source.fileno(), self.nbytes, access=mmap.ACCESS_READ)
-        except (OSError, ValueError, TypeError) as cause:
-            raise wrap_error(f"Database {path!r} cannot be read", _CALLER, cause) from cause
         self._pages = memoryview(pages)
         first = self._state(0)
         self._page_nbytes = first[1]

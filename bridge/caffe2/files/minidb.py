@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error, wrapping
 from bridge.caffe2.files.database_interface import Reader, Record, Writer
 from bridge.caffe2.files.whole_file import WholeFile
 
@@ -53,7 +53,7 @@ class MiniDBReader(Reader):
 
     def __init__(self, path: str) -> None:
         self._path = path
-        try:
+        with wrapping(f"File {path!r} cannot be read", _CALLER, (OSError, ValueError, TypeError)):
             # Checked before opening: opening a pipe would wait for its writer.
             if not stat.S_ISREG(os.stat(path).st_mode):
                 raise EnforceTypeError("it is not a regular file")
@@ -61,8 +61,6 @@ class MiniDBReader(Reader):
             # Closed here and not by the file, which may be finalised first, in any order, when a
             # cycle that is not used any more has both.
             self._file: BinaryIO = open(self._descriptor, "rb", closefd=False)  # noqa: SIM115
-        except (OSError, ValueError, TypeError) as cause:
-            raise wrap_error(f"File {path!r} cannot be read", _CALLER, cause) from cause
         self.nbytes: int = os.fstat(self._descriptor).st_size
 
     def close(self) -> None:
@@ -105,24 +103,20 @@ class MiniDBReader(Reader):
     def _view(self, at: int, nbytes: int) -> memoryview:
         """Map a part of the file into memory, no more than that: files may be larger than it."""
         first = at - at % mmap.ALLOCATIONGRANULARITY
-        try:
+        with wrapping(
+            f"File {self._path!r} cannot be read at byte {at}", _CALLER, (OSError, ValueError)
+        ):
             pages = mmap.mmap(
                 self._file.fileno(), at - first + nbytes, offset=first, access=mmap.ACCESS_READ
             )
-        except (OSError, ValueError) as cause:
-            raise wrap_error(
-                f"File {self._path!r} cannot be read at byte {at}", _CALLER, cause
-            ) from cause
         return memoryview(pages)[at - first :]
 
     def _read(self, at: int, nbytes: int) -> bytes:
-        try:
+        with wrapping(
+            f"File {self._path!r} cannot be read at byte {at}", _CALLER, (OSError, MemoryError)
+        ):
             self._file.seek(at)
             found = self._file.read(nbytes)
-        except (OSError, MemoryError) as cause:
-            raise wrap_error(
-                f"File {self._path!r} cannot be read at byte {at}", _CALLER, cause
-            ) from cause
         if len(found) < nbytes:
             raise self._damaged(at, "it was truncated while it was read")
         return found

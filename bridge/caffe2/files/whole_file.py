@@ -13,6 +13,8 @@ import os
 import shutil
 import stat
 import sys
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
 
 from bridge.c10.errors import EnforceValueError
 
@@ -117,11 +119,30 @@ def _mode_of_existing(path: str, given: str) -> int | None:
     return stat.S_IMODE(existing.st_mode)
 
 
-def replace_folder(temporary: str, path: str) -> None:
+@contextmanager
+def whole_folder(path: str, files: Set[str], refusal: str, caller: str) -> Iterator[str]:
+    """A block that fills the folder with the name it gets, which is then renamed to `path`.
+
+    A folder at `path` is replaced if it has no other files than `files`; if the block raises, it
+    stays as it is. Raises OSError; EnforceNotMet, also a ValueError, with the text `refusal`:
+    `path` is something else.
+    """
+    path = os.path.abspath(path)
+    if os.path.lexists(path) and not (os.path.isdir(path) and files >= set(os.listdir(path))):
+        raise EnforceValueError(refusal, caller)
+    temporary = temporary_name(path)
+    try:
+        yield temporary
+        _replace_folder(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _replace_folder(temporary: str, path: str) -> None:
     """Rename a finished folder to `path`; the folder that had the name is then removed.
 
-    Both are in one folder. They are exchanged in one step where the system can do that. Raises
-    OSError; `path` is then as it was.
+    Both are in one folder. They are exchanged in one step where the system can do that.
     """
     if not os.path.lexists(path):
         os.rename(temporary, path)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.definitions.create_operator import CreateOperator
 from bridge.caffe2.definitions.schemas import check_names
@@ -384,22 +384,16 @@ class GradientRegistry:
         something that `op` lacks, or a registered function raised an error.
         """
         message = as_message(op, "OperatorDef", _OF_OPERATOR)
-        try:
+        with wrapping("g_output must be a list of names", _OF_OPERATOR, TypeError):
             output_gradients = [_plain(one) for one in g_output]
-        except TypeError as cause:
-            raise wrap_error("g_output must be a list of names", _OF_OPERATOR, cause) from cause
         if len(output_gradients) != len(message.output):
             raise EnforceTypeError(
                 f"{len(output_gradients)} gradients are given for {len(message.output)} outputs.",
                 _OF_OPERATOR,
                 condition="len(g_output) == len(op.output)",
             )
-        try:
+        with wrapping(f"Exception when creating gradient for [{message.type}]", _OF_OPERATOR):
             gradient_ops, input_gradients = cls._gradient(message, output_gradients)
-        except Exception as cause:
-            raise wrap_error(
-                f"Exception when creating gradient for [{message.type}]", _OF_OPERATOR, cause
-            ) from cause
         if gradient_ops is None:
             return [], list(input_gradients)
         return (gradient_ops if isinstance(gradient_ops, list) else [gradient_ops]), list(

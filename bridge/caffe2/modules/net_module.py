@@ -31,7 +31,7 @@ from bridge.caffe2.base.absent_gpus import without_absent_gpus
 from bridge.caffe2.base.message_text import net_message
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.base.names import listed
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob, missing_from
@@ -135,10 +135,8 @@ def module_on(
 def _names(names: Iterable[str], what: str) -> list[str]:
     if isinstance(names, (str, bytes)):
         raise EnforceTypeError(f"{what} is a list of names, not {names!r}.", _CALLER)
-    try:
+    with wrapping(f"{what} is a list of names", _CALLER, TypeError):
         return [str(name) for name in names]
-    except TypeError as cause:
-        raise wrap_error(f"{what} is a list of names", _CALLER, cause) from cause
 
 
 def _leaves(function: NetFunction) -> list[str]:

@@ -59,28 +59,9 @@ class AdagradOptimizer(Optimizer):
         counter_halflife: int = -1,
         **kwargs: Any,
     ) -> None:
-        refused = [name for name in _UNPUBLISHED if kwargs.pop(name, None)]
-        if refused:
-            raise EnforceAssertionError(
-                f"{type(self).__name__} has no option {', '.join(refused)} here: its operators "
-                "are in no Caffe2 that was published.",
-                type(self).__name__,
-            )
-        super().__init__()
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.decay = decay
+        _refuse_unpublished(kwargs, type(self).__name__)
+        super().__init__(locals())
         self.weight_decay = float(weight_decay)
-        self.policy = policy
-        self.sparse_dedup_aggregator = sparse_dedup_aggregator
-        self.rowWise = rowWise
-        self.engine = engine
-        self.lars = lars
-        self.output_effective_lr = output_effective_lr
-        self.output_effective_lr_and_update = output_effective_lr_and_update
-        self.weight_scale = weight_scale
-        self.counter_halflife = counter_halflife
-        self.init_kwargs = kwargs
 
     def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
         if self.alpha <= 0:
@@ -176,3 +157,13 @@ class AdagradOptimizer(Optimizer):
             counters.append(init_net.ConstantFill(inputs, name, **shape, value=value, dtype=kind))
         self._aux_params.local.extend(counters)
         return counters
+
+
+def _refuse_unpublished(options: dict[str, Any], caller: str) -> None:
+    refused = [name for name in _UNPUBLISHED if options.pop(name, None)]
+    if refused:
+        raise EnforceAssertionError(
+            f"{caller} has no option {', '.join(refused)} here: its operators "
+            "are in no Caffe2 that was published.",
+            caller,
+        )

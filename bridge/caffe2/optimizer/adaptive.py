@@ -29,14 +29,7 @@ class AdadeltaOptimizer(Optimizer):
         engine: str = "",
         **kwargs: Any,
     ) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.decay = decay
-        self.policy = policy
-        self.sparse_dedup_aggregator = sparse_dedup_aggregator
-        self.engine = engine
-        self.init_kwargs = kwargs
+        super().__init__(locals())
 
     def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
         if self.alpha <= 0:
@@ -78,17 +71,7 @@ class WngradOptimizer(Optimizer):
         output_effective_lr_and_update: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.policy = policy
-        self.sparse_dedup_aggregator = sparse_dedup_aggregator
-        self.engine = engine
-        self.moment_init = moment_init
-        self.lars = lars
-        self.output_effective_lr = output_effective_lr
-        self.output_effective_lr_and_update = output_effective_lr_and_update
-        self.init_kwargs = kwargs
+        super().__init__(locals())
 
     def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
         if self.alpha <= 0:
@@ -128,15 +111,7 @@ class StormOptimizer(Optimizer):
         lars: float | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__()
-        self.lr = lr
-        self.momentum = momentum
-        self.beta = beta
-        self.grad_sq_init = grad_sq_init
-        self.policy = policy
-        self.sparse_dedup_aggregator = sparse_dedup_aggregator
-        self.lars = lars
-        self.init_kwargs = kwargs
+        super().__init__(locals())
 
     def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
         if self.lr <= 0:
@@ -181,16 +156,7 @@ class YellowFinOptimizer(Optimizer):
         sparse_dedup_aggregator: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.mu = mu
-        self.beta = beta
-        self.curv_win_width = curv_win_width
-        self.zero_debias = zero_debias
-        self.epsilon = epsilon
-        self.policy = policy
-        self.sparse_dedup_aggregator = sparse_dedup_aggregator
-        self.init_kwargs = kwargs
+        super().__init__(locals())
 
     def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
         self._require(self.alpha > 0, f"The rate must be positive, not {self.alpha}.")
@@ -237,13 +203,7 @@ class FtrlOptimizer(Optimizer):
         sparse_dedup_aggregator: str | None = None,
         engine: str = "",
     ) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.beta = beta
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.sparse_dedup_aggregator = sparse_dedup_aggregator
-        self.engine = engine
+        super().__init__(locals())
 
     def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
         if self.alpha <= 0:
@@ -306,20 +266,7 @@ class AdamOptimizer(Optimizer):
         enableRAdam: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.beta1 = beta1
-        self.beta2 = beta2
-        self.epsilon = epsilon
-        self.policy = policy
-        self.use_lr_adaption = use_lr_adaption
-        self.lr_alpha = lr_alpha
-        self.normalized_lr_adaption = normalized_lr_adaption
-        self.sparse_dedup_aggregator = sparse_dedup_aggregator
-        self.rowWise = rowWise
-        self.engine = engine
-        self.enableRAdam = enableRAdam
-        self.init_kwargs = kwargs
+        super().__init__(locals())
 
     def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
         if self.alpha <= 0:

@@ -34,14 +34,7 @@ class SgdOptimizer(Optimizer):
         lars: float | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__()
-        self.base_learning_rate = base_learning_rate
-        self.policy = policy
-        self.momentum = momentum
-        self.nesterov = nesterov
-        self.sparse_dedup_aggregator = sparse_dedup_aggregator
-        self.lars = lars
-        self.init_kwargs = kwargs
+        super().__init__(locals())
 
     def _check_rate(self) -> None:
         self._require(
@@ -97,14 +90,7 @@ class RmsPropOptimizer(Optimizer):
         engine: str = "",
         **kwargs: Any,
     ) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.decay = decay
-        self.momentum = momentum
-        self.epsilon = epsilon
-        self.policy = policy
-        self.engine = engine
-        self.init_kwargs = kwargs
+        super().__init__(locals())
 
     def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
         self._require(self.alpha > 0, f"The rate must be positive, not {self.alpha}.")
@@ -136,8 +122,7 @@ class WeightDecayBuilder(Optimizer):
     """
 
     def __init__(self, weight_decay: float) -> None:
-        super().__init__()
-        self.weight_decay = weight_decay
+        super().__init__(locals())
 
     def _run(self, net: Any, param_init_net: Any, param_info: ParameterInfo) -> None:
         one = constant(param_init_net, "ONE", 1.0)

@@ -20,6 +20,8 @@ from bridge.caffe2.modeling.iteration import BuildUniqueMutexIter
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
 from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes
 
+TYPE_CHECKING = False
+
 # The blobs that an optimizer keeps: for one parameter, and for several.
 AuxOptimizerParams = namedtuple("AuxOptimizerParams", ["local", "shared"])
 
@@ -40,11 +42,19 @@ class Optimizer:
 
     # The attribute that holds the learning rate.
     _rate_name: str | None = None
-    # Of optimizers with a learning rate: how it changes, and further arguments of LearningRate.
-    policy: str
-    init_kwargs: dict[str, Any]
 
-    def __init__(self) -> None:
+    if TYPE_CHECKING:  # the options of a class, see `__init__`
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init__(self, options: dict[str, Any] | None = None) -> None:
+        """Make the arguments of a subclass's constructor, its ``locals()``, attributes.
+
+        `kwargs`, further arguments of the operator LearningRate, is the attribute `init_kwargs`.
+        """
+        for name, value in (options or {}).items():
+            if name not in ("self", "__class__"):
+                setattr(self, "init_kwargs" if name == "kwargs" else name, value)
         self._aux_params = AuxOptimizerParams(local=[], shared=[])
         name = type(self).__name__
         self._instance_num = instance_counts[name]

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob
@@ -147,9 +147,7 @@ def _random(dims: Sequence[int], kind: str, caller: str) -> Any:
     if kind not in _TYPES:
         raise EnforceValueError(f"{kind!r} is not one of {', '.join(_TYPES)}.", caller)
     rng = np.random.default_rng()
-    try:
+    with wrapping(f"Sizes {dims!r} are not possible", caller, (TypeError, ValueError, MemoryError)):
         if kind == "float":
             return rng.random(tuple(dims), dtype="float32")
         return rng.integers(0, 2, tuple(dims)).astype(_TYPES[kind])
-    except (TypeError, ValueError, MemoryError) as cause:
-        raise wrap_error(f"Sizes {dims!r} are not possible", caller, cause) from cause

@@ -47,7 +47,7 @@ from collections.abc import Iterable, Iterator, MutableMapping
 
 from bridge.annotation import Any
 from bridge.caffe2.base.names import listed, name_of
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.int8 import Int8Tensor
 from bridge.caffe2.execution.blob_table import (
@@ -93,10 +93,8 @@ def FetchBlobs(names: Iterable[Any]) -> list[Any]:
 
     Raises EnforceNotMet: `names` is not a sequence, or as `FetchBlob`.
     """
-    try:
+    with wrapping("FetchBlobs takes a sequence of names", "FetchBlobs", TypeError):
         every = list(names)
-    except TypeError as cause:
-        raise wrap_error("FetchBlobs takes a sequence of names", "FetchBlobs", cause) from cause
     return [FetchBlob(name) for name in every]
 
 

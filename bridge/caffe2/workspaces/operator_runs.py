@@ -19,7 +19,7 @@ from collections.abc import Iterable
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceTypeError
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.execution.definition import definition_of
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.run_once import run_operator
@@ -44,10 +44,8 @@ def RunOperatorsOnce(operators: Iterable[Any]) -> bool:
     Raises EnforceNotMet as `RunOperatorOnce`; the operators before the one that failed have run.
     """
     caller = "RunOperatorsOnce"
-    try:
+    with wrapping("RunOperatorsOnce takes a sequence of operators", caller, TypeError):
         every = list(operators)
-    except TypeError as cause:
-        raise wrap_error("RunOperatorsOnce takes a sequence of operators", caller, cause) from cause
     for operator in every:
         run_operator(current.workspace, definition_of(operator, caller), caller)
     return True

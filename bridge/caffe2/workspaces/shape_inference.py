@@ -27,7 +27,7 @@ from bridge.c10.errors import (
 )
 from bridge.caffe2.base.data_types import ELEMENT_TYPES, NUMBERS, DataType
 from bridge.caffe2.base.messages import as_message
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrap_error, wrapping
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.function_operator import FunctionOperator
@@ -129,10 +129,8 @@ def _known_from(dimensions: dict[str, list[int]], types: dict[str, int]) -> dict
         number = types.get(name, 1)
         if number not in ELEMENT_TYPES or number == DataType.BYTE:
             raise EnforceValueError(f"Blob {name!r} cannot be of type {number!r}.", _CALLER)
-        try:
+        with wrapping(f"{sizes!r} are not sizes of {name!r}", _CALLER, (TypeError, ValueError)):
             listed = [int(size) for size in sizes]
-        except (TypeError, ValueError) as cause:
-            raise wrap_error(f"{sizes!r} are not sizes of {name!r}", _CALLER, cause) from cause
         if min(listed, default=0) < 0:
             raise EnforceValueError(f"Blob {name!r} cannot be of sizes {listed}.", _CALLER)
         known[str(name)] = (listed, ELEMENT_TYPES[number], None)

@@ -23,7 +23,7 @@ from contextlib import ContextDecorator
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.base.names import listed, name_of
-from bridge.caffe2.base.wrapped_errors import wrap_error
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.workspaces.current import Outside, current
 from bridge.caffe2.workspaces.workspace import Workspace
 
@@ -106,12 +106,10 @@ def ResetWorkspace(root_folder: str | os.PathLike[str] | None = None) -> bool:
     caller = "ResetWorkspace"
     folder = None
     if root_folder is not None:
-        try:
+        with wrapping(f"{root_folder!r} cannot be the root folder", caller):
             folder = os.fsdecode(root_folder)
             if not os.path.exists(folder):
                 os.makedirs(folder, exist_ok=True)
-        except Exception as cause:
-            raise wrap_error(f"{root_folder!r} cannot be the root folder", caller, cause) from cause
     with current.lock:
         workspace = Workspace()
         workspace._root_folder = current.workspace._root_folder if folder is None else folder
