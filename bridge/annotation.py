@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Any` of `typing`, for annotations.
+"""Names of `typing`, for annotations.
 
 They are not evaluated when the program runs, and importing `typing` takes longer than importing
-most parts of this package. So the name stands for typing's where a type checker reads, and for
+most parts of this package. So the names stand for typing's where a type checker reads, and for
 nothing else.
 """
 
@@ -11,7 +11,14 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any as Any
+    from typing import BinaryIO as BinaryIO
+    from typing import ClassVar as ClassVar
+    from typing import Final as Final
+    from typing import NoReturn as NoReturn
+    from typing import Self as Self
 else:
 
     class Any:
-        """Stands for ``typing.Any``."""
+        """Stands for a name of ``typing``."""
+
+    BinaryIO = ClassVar = Final = NoReturn = Self = Any

@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from bridge.caffe2.modules.net_module import to_module
     from bridge.caffe2.optimizer import gradient_clipping as gradient_clipping
     from bridge.caffe2.predictor import mobile_exporter as mobile_exporter
-    from bridge.caffe2.predictor import predictor_constants as predictor_constants
     from bridge.caffe2.predictor import predictor_exporter as predictor_exporter
     from bridge.caffe2.predictor import predictor_py_utils as predictor_py_utils
-    from bridge.caffe2.predictor import serde as serde
     from bridge.caffe2.task import session as session
     from bridge.caffe2.tensor.factories import (
         ReinitializeAndCopyFrom,
@@ -48,6 +46,7 @@ if TYPE_CHECKING:
 
     normalizer_context = modifier_context
     optimizer_context = modifier_context
+    predictor_constants = serde = predictor_py_utils
     regularizer_context = modifier_context
 
 __all__ = [

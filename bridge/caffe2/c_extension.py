@@ -73,7 +73,7 @@ __getattr__, __dir__ = lazily(
         "bridge.caffe2.workspaces.operator_runs": "run_operator_multiple=RunOperatorMultiple",
         "bridge.caffe2.workspaces.predictor": "Predictor",
         "bridge.caffe2.workspaces.run_once": "run_operator_once=RunOperatorOnce",
-        "bridge.caffe2.workspaces.switching": (
+        "bridge.caffe2.workspaces.workspace": (
             "current_workspace=CurrentWorkspace reset_workspace=ResetWorkspace "
             "root_folder=RootFolder switch_workspace=SwitchWorkspace workspaces=Workspaces"
         ),

@@ -99,14 +99,14 @@ from bridge.caffe2.workspaces.plan_runs import RunPlan as run_plan
 from bridge.caffe2.workspaces.plan_runs import RunPlanInBackground as run_plan_in_background
 from bridge.caffe2.workspaces.predictor import Predictor as Predictor
 from bridge.caffe2.workspaces.run_once import RunOperatorOnce as run_operator_once
-from bridge.caffe2.workspaces.switching import CurrentWorkspace as current_workspace
-from bridge.caffe2.workspaces.switching import ResetWorkspace as reset_workspace
-from bridge.caffe2.workspaces.switching import RootFolder as root_folder
-from bridge.caffe2.workspaces.switching import SwitchWorkspace as switch_workspace
-from bridge.caffe2.workspaces.switching import Workspaces as workspaces
 from bridge.caffe2.workspaces.transforms import transform_bytes as run_transform
 from bridge.caffe2.workspaces.transforms import transform_bytes as run_workspace_transform
 from bridge.caffe2.workspaces.transforms import transform_exists as transform_exists
+from bridge.caffe2.workspaces.workspace import CurrentWorkspace as current_workspace
+from bridge.caffe2.workspaces.workspace import ResetWorkspace as reset_workspace
+from bridge.caffe2.workspaces.workspace import RootFolder as root_folder
+from bridge.caffe2.workspaces.workspace import SwitchWorkspace as switch_workspace
+from bridge.caffe2.workspaces.workspace import Workspaces as workspaces
 
 __all__ = [
     "BackgroundPlan",

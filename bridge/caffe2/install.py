@@ -41,12 +41,12 @@ _PLACES = {
         "transformations tt_core utils visualize workspace=script_workspace"
     ),
     ("caffe2.python", "core"): "control_ops_util",
-    ("caffe2.python", "definitions"): "dyndep lazy=lazy_imports lazy_dyndep scope",
+    ("caffe2.python", "definitions"): "dyndep lazy=operator_types lazy_dyndep scope",
     ("caffe2.python", "modeling"): (
         "context model_helper modifier_context normalizer_context=modifier_context "
         "optimizer_context=modifier_context regularizer_context=modifier_context"
     ),
-    ("caffe2.python", "predictor"): "predictor_constants",
+    ("caffe2.python", "predictor"): "predictor_constants=predictor_py_utils",
     ("caffe2.python", "task"): "session",
     ("caffe2.python.modeling", "modeling"): (
         "compute_histogram_for_blobs=watched_blobs compute_norm_for_blobs=watched_blobs "
@@ -55,7 +55,7 @@ _PLACES = {
     ),
     ("caffe2.python.modeling", "optimizer"): "gradient_clipping",
     ("caffe2.python.predictor", "predictor"): (
-        "mobile_exporter predictor_exporter predictor_py_utils serde"
+        "mobile_exporter predictor_exporter predictor_py_utils serde=predictor_py_utils"
     ),
 }
 
@@ -63,8 +63,8 @@ _PLACES = {
 _MODULES: dict[str, str | None] = {"caffe2": None, **dict.fromkeys(one for one, _ in _PLACES)}
 for (_package, _folder), _names in _PLACES.items():
     for _name, _, _own in (one.partition("=") for one in _names.split()):
-        _parts = ("bridge.caffe2", _folder, _own or _name)
-        _MODULES[f"{_package}.{_name}"] = ".".join(filter(None, _parts))
+        _place = f"{_folder}.{_own or _name}".lstrip(".")
+        _MODULES[f"{_package}.{_name}"] = f"bridge.caffe2.{_place}"
 
 # The names of modules in `bridge.caffe2`; Python finds those that are files without this.
 _ELSEWHERE: dict[str, str | None] = {

@@ -12,16 +12,16 @@ from bridge.caffe2.core.control_ops_util import add_if_op, add_while_op
 from bridge.caffe2.core.net import Net
 from bridge.caffe2.core.steps import ExecutionStep, to_execution_step
 from bridge.caffe2.modeling import context
-from bridge.caffe2.task.blocks import (
+from bridge.caffe2.task.builder import (
     ElseNet,
     IfBlock,
     IfNet,
     Loop,
+    NetBuilder,
     StopGuard,
     WhileCondition,
     WhileNet,
 )
-from bridge.caffe2.task.builder import NetBuilder
 from bridge.caffe2.task.task_group import Task, TaskGroup
 
 __all__ = [

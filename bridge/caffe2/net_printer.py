@@ -18,14 +18,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from bridge.annotation import Any
+from bridge.annotation import Any, ClassVar
 from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
 from bridge.caffe2.core import ExecutionStep, Net, Plan
 from bridge.caffe2.proto.caffe2_pb2 import NetDef, OperatorDef
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import ClassVar
 
 __all__ = ["Analyzer", "Printer", "Text", "Visitor", "analyze", "debug_net", "to_string"]
 

@@ -21,8 +21,7 @@ from collections.abc import Iterable
 
 from bridge.annotation import Any
 from bridge.caffe2 import workspace as _workspace
-from bridge.caffe2.base.wrapped_errors import wrapping
-from bridge.caffe2.workspaces.blob_functions import BlobDict
+from bridge.caffe2.workspaces.blob_functions import BlobDict, fetch_each
 from bridge.caffe2.workspaces.native_names import fetched
 
 __all__ = list(_workspace.__all__)
@@ -38,9 +37,7 @@ def FetchBlob(name: Any) -> Any:
 
 def FetchBlobs(names: Iterable[Any]) -> list[Any]:
     """Return copies of the values of the blobs `names`, each as `FetchBlob` does."""
-    with wrapping("FetchBlobs takes a sequence of names", "FetchBlobs", TypeError):
-        every = list(names)
-    return [FetchBlob(name) for name in every]
+    return fetch_each(names, FetchBlob)
 
 
 class _Blobs(BlobDict):

@@ -28,7 +28,7 @@ from bridge.caffe2.base.message_text import (
 from bridge.caffe2.blobs.tensor_proto import Caffe2TensorToNumpyArray, NumpyArrayToCaffe2Tensor
 from bridge.caffe2.definitions.argument_values import ArgsToDict, MakeArgument
 from bridge.caffe2.definitions.create_operator import OpAlmostEqual
-from bridge.caffe2.modeling.iteration import (
+from bridge.caffe2.optimizer.learning_rates import (
     ITERATION_MUTEX_NAME,
     OPTIMIZER_ITERATION_NAME,
     BuildUniqueMutexIter,

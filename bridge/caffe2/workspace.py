@@ -106,9 +106,6 @@ _get, __dir__ = lazily(
         "bridge.caffe2.workspaces.predictor": "Predictor",
         "bridge.caffe2.workspaces.operator_runs": "RunOperatorMultiple RunOperatorsOnce",
         "bridge.caffe2.workspaces.shape_inference": "InferShapesAndTypes",
-        "bridge.caffe2.workspaces.switching": (
-            "CurrentWorkspace ResetWorkspace RootFolder SwitchWorkspace WorkspaceGuard Workspaces"
-        ),
         "bridge.caffe2.workspaces.transforms": "ApplyTransform ApplyTransformIfFaster",
         "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2",
         "bridge.caffe2.blobs.blob": "Blob",
@@ -116,7 +113,10 @@ _get, __dir__ = lazily(
         "bridge.caffe2.definitions.operator_types": "RegisteredOperators",
         "bridge.caffe2.workspaces.feed_fetch": "FeedBlob FetchBlob FetchTorch",
         "bridge.caffe2.workspaces.run_once": "RunOperatorOnce",
-        "bridge.caffe2.workspaces.workspace": "Workspace",
+        "bridge.caffe2.workspaces.workspace": (
+            "CurrentWorkspace ResetWorkspace RootFolder SwitchWorkspace Workspace WorkspaceGuard "
+            "Workspaces"
+        ),
     },
     now="Blob FeedBlob FetchBlob FetchTorch RegisteredOperators RunOperatorOnce Workspace",
 )

@@ -73,15 +73,15 @@ from bridge.caffe2.workspaces.plan_runs import RunPlanInBackground as RunPlanInB
 from bridge.caffe2.workspaces.predictor import Predictor as Predictor
 from bridge.caffe2.workspaces.run_once import RunOperatorOnce as RunOperatorOnce
 from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes as InferShapesAndTypes
-from bridge.caffe2.workspaces.switching import CurrentWorkspace as CurrentWorkspace
-from bridge.caffe2.workspaces.switching import ResetWorkspace as ResetWorkspace
-from bridge.caffe2.workspaces.switching import RootFolder as RootFolder
-from bridge.caffe2.workspaces.switching import SwitchWorkspace as SwitchWorkspace
-from bridge.caffe2.workspaces.switching import WorkspaceGuard as WorkspaceGuard
-from bridge.caffe2.workspaces.switching import Workspaces as Workspaces
 from bridge.caffe2.workspaces.transforms import ApplyTransform as ApplyTransform
 from bridge.caffe2.workspaces.transforms import ApplyTransformIfFaster as ApplyTransformIfFaster
+from bridge.caffe2.workspaces.workspace import CurrentWorkspace as CurrentWorkspace
+from bridge.caffe2.workspaces.workspace import ResetWorkspace as ResetWorkspace
+from bridge.caffe2.workspaces.workspace import RootFolder as RootFolder
+from bridge.caffe2.workspaces.workspace import SwitchWorkspace as SwitchWorkspace
 from bridge.caffe2.workspaces.workspace import Workspace as Workspace
+from bridge.caffe2.workspaces.workspace import WorkspaceGuard as WorkspaceGuard
+from bridge.caffe2.workspaces.workspace import Workspaces as Workspaces
 
 __all__ = [
     "ApplyTransform",

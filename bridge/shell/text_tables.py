@@ -6,14 +6,10 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
+from types import TracebackType
 
-from bridge.annotation import Any
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import TracebackType
-    from typing import Self
+from bridge.annotation import Any, Self
 
 _INTERVAL = 0.1  # seconds between two updates of the progress
 

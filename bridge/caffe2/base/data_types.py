@@ -4,13 +4,9 @@
 from __future__ import annotations
 
 from bridge import c10
-from bridge.annotation import Any
+from bridge.annotation import Any, Final
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceValueError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 
 class DataType:

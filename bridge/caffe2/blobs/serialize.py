@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bridge.annotation import Any
+from bridge.annotation import Any, Final
 from bridge.c10 import Device, EnforceNotMet, TypeMeta
 from bridge.c10 import string as string_type
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
@@ -23,8 +23,6 @@ from bridge.wire.field_encoding import tagged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
-
     from bridge.caffe2.blobs.core import BlobCore
 
 

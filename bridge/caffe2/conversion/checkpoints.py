@@ -10,8 +10,7 @@ import zipfile
 
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.wrapped_errors import wrap_error, wrapping
-from bridge.caffe2.conversion.database_source import DatabaseEntries
-from bridge.caffe2.conversion.database_target import write_records
+from bridge.caffe2.conversion.database_files import DatabaseEntries, write_records
 from bridge.caffe2.conversion.entries import with_progress
 from bridge.caffe2.conversion.npz_files import NpzEntries, write_npz
 from bridge.caffe2.conversion.pickle_source import PickleEntries

@@ -14,13 +14,12 @@ import math
 from copy import copy
 from functools import partial
 
-from bridge.annotation import Any
+from bridge.annotation import Any, BinaryIO, Self
 from bridge.c10.errors import EnforceValueError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import BinaryIO, Self
 
     Buffer = bytes | bytearray | memoryview
     # Called with the bytes done and the bytes of all entries.
@@ -100,9 +99,20 @@ class Entry:
 
 
 class Entries:
-    """The entries of an open file, `entries`; a context manager that closes it."""
+    """The entries of an open file, `entries`; a context manager that closes it.
 
-    entries: list[Entry]
+    A subclass opens the file and defines `_read`, which returns them.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self.entries: list[Entry] = self._read()
+        except BaseException:
+            self.close()
+            raise
+
+    def _read(self) -> list[Entry]:
+        raise NotImplementedError
 
     def close(self) -> None:
         """Close the file. Entries can no longer be read."""

@@ -9,13 +9,9 @@ import warnings
 
 import torch
 
-from bridge.annotation import Any
+from bridge.annotation import Any, BinaryIO
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.wrapped_errors import wrap_error
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import BinaryIO
 
 _CALLER = "convert"
 

@@ -16,7 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 
-from bridge.annotation import Any
+from bridge.annotation import Any, BinaryIO
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.caffe2.conversion.entries import (
     CHUNK_NBYTES,
@@ -29,7 +29,6 @@ from bridge.caffe2.conversion.entries import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import BinaryIO
 
     from bridge.caffe2.conversion.entries import Buffer
 
@@ -62,19 +61,20 @@ class NpzEntries(Entries):
         except Exception as cause:
             raise self._damaged(cause) from cause
         try:
-            tensors, texts = [], {}
-            for name in self._zip.namelist():
-                if name == _METADATA:
-                    texts = json.loads(self._zip.read(name))
-                elif name.endswith(".npy"):
-                    tensors.append(self._entry(name))
-            self.entries: list[Entry] = with_metadata(tensors, texts)
+            super().__init__()
         except (OSError, EnforceNotMet):
-            self.close()
             raise
         except Exception as cause:  # of zipfile, zlib, json or NumPy's reader of heads
-            self.close()
             raise self._damaged(cause) from cause
+
+    def _read(self) -> list[Entry]:
+        tensors, texts = [], {}
+        for name in self._zip.namelist():
+            if name == _METADATA:
+                texts = json.loads(self._zip.read(name))
+            elif name.endswith(".npy"):
+                tensors.append(self._entry(name))
+        return with_metadata(tensors, texts)
 
     def close(self) -> None:
         """Close the file. Entries can no longer be read."""

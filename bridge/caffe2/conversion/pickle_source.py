@@ -17,15 +17,13 @@ import pickletools
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from bridge.annotation import Any
+from bridge.annotation import Any, BinaryIO
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.wrapped_errors import wrap_error
 from bridge.caffe2.conversion.entries import Entries, Entry, read_range
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     from bridge.caffe2.conversion.entries import Buffer
 
 _CALLER = "convert"
@@ -177,12 +175,10 @@ class PickleEntries(Entries):
         self._path = path
         self._file: BinaryIO = open(path, "rb")  # noqa: SIM115  closed by close()
         try:
-            self.entries: list[Entry] = self._read()
+            super().__init__()
         except OSError:
-            self.close()
             raise
         except Exception as cause:
-            self.close()
             raise wrap_error(f"File {path!r} cannot be read", _CALLER, cause) from cause
 
     def close(self) -> None:

@@ -13,15 +13,11 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Iterable, Sequence
 
-from bridge.annotation import Any
+from bridge.annotation import Any, BinaryIO
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.conversion.entries import Entries, Entry, metadata_of, read_range, with_metadata
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import BinaryIO
 
 _CALLER = "convert"
 _MAX_HEADER = 100_000_000  # bytes; the limit of the package safetensors
@@ -61,11 +57,7 @@ class SafetensorsEntries(Entries):
     def __init__(self, path: str) -> None:
         self._path = path
         self._file: BinaryIO = open(path, "rb", buffering=0)  # noqa: SIM115  closed by close()
-        try:
-            self.entries: list[Entry] = self._read()
-        except BaseException:
-            self.close()
-            raise
+        super().__init__()
 
     def close(self) -> None:
         """Close the file. Entries can no longer be read."""

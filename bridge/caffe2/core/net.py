@@ -10,7 +10,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from bridge.annotation import Any
+from bridge.annotation import Any, ClassVar
 from bridge.c10.errors import (
     EnforceAssertionError,
     EnforceKeyError,
@@ -36,10 +36,6 @@ from bridge.caffe2.definitions.python_functions import python_arguments
 from bridge.caffe2.definitions.tracebacks import extract_stacktrace, operator_tracebacks
 from bridge.caffe2.gradients.backward_pass import IR
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import ClassVar
 
 
 class _Prefixes(threading.local):

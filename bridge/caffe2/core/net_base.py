@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from bridge.annotation import Any
+from bridge.annotation import Any, Self
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.base.created_nets import created_net
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, set_fields
@@ -16,8 +16,6 @@ from bridge.caffe2.definitions.ssa import get_op_ids_in_path, get_ssa, get_undef
 from bridge.caffe2.definitions.tracebacks import operator_tracebacks
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class NetBase:

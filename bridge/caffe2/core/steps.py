@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bridge.annotation import Any
+from bridge.annotation import Any, ClassVar
 from bridge.c10.errors import (
     EnforceAssertionError,
     EnforceKeyError,
@@ -19,10 +19,6 @@ from bridge.caffe2.base.messages import as_message, caffe2_pb2, set_fields
 from bridge.caffe2.base.names import new_name
 from bridge.caffe2.core.net import Net, get_net_name
 from bridge.caffe2.definitions.blob_reference import BlobReference, ScopedName
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import ClassVar
 
 
 def add_net(nets: dict[Any, Net | None], net: Any) -> bool:

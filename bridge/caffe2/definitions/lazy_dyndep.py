@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from bridge.annotation import Any
 from bridge.caffe2.definitions import dyndep
-from bridge.caffe2.definitions.lazy_imports import RegisterLazyImport
+from bridge.caffe2.definitions.operator_types import RegisterLazyImport
 
 __all__ = ["GetImportedOpsLibraries", "RegisterOpsLibrary", "SetErrorHandler"]
 

@@ -7,10 +7,9 @@ method for each type. The look-up of a built-in type that is not in the table lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 
 from bridge.annotation import Any
-from bridge.caffe2.definitions.lazy_imports import TriggerLazyImport
 
 # The classes, by `registry_key` and by the name of the device type.
 classes: dict[str, dict[str, type]] = {}
@@ -135,3 +134,19 @@ def classes_of(key: str) -> dict[str, type] | None:
 def load_built_in(key: str) -> None:
     """Load the built-in operator of a `registry_key`, if there is one."""
     built_in.module().load(key)
+
+
+__all__ = ["RegisterLazyImport", "TriggerLazyImport"]
+
+_lazy_imports: list[Callable[[], object]] = []
+
+
+def RegisterLazyImport(lazy: Callable[[], object]) -> None:
+    """Register a function, which each `TriggerLazyImport` calls."""
+    _lazy_imports.append(lazy)
+
+
+def TriggerLazyImport() -> None:
+    """Call the registered functions, as `core.RefreshRegisteredOperators` does."""
+    for lazy in _lazy_imports:
+        lazy()

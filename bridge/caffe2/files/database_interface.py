@@ -6,10 +6,9 @@ Follows caffe2/core/db.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Self
+from collections.abc import Callable, Iterator
+
+from bridge.annotation import Self
 
 
 class Record:

@@ -19,14 +19,11 @@ import struct
 from collections.abc import Iterator
 from functools import partial
 
+from bridge.annotation import BinaryIO
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.wrapped_errors import wrap_error, wrapping
 from bridge.caffe2.files.database_interface import Reader, Record, Writer
 from bridge.caffe2.files.whole_file import WholeFile
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import BinaryIO
 
 _LENGTHS = struct.Struct("<ii")
 _MAX_LENGTH = 2**31 - 1  # bytes

@@ -16,11 +16,8 @@ import sys
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 
+from bridge.annotation import BinaryIO
 from bridge.c10.errors import EnforceValueError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import BinaryIO
 
 # Of Linux's renameat2: relative to the working folder; exchange the two.
 _HERE, _RENAME_EXCHANGE = -100, 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from bridge.annotation import Any
+from bridge.annotation import Any, ClassVar
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.base.wrapped_errors import wrapping
@@ -21,7 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     Gradient = str | GradientSlice | None
     Version = tuple[str, int]
-    from typing import ClassVar
 
     # Takes an OperatorDef and the gradients of its outputs, each may be None. Returns an
     # OperatorDef, a list of them or None, and the gradients of the inputs.

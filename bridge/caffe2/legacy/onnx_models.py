@@ -32,14 +32,8 @@ FOLDED: dict[str, tuple[str, ...]] = {
 _SCALARS = ("min", "max", "ratio", "training_mode", "value", "k")
 # Operators that are not run once for all: they draw numbers, or run nets.
 _IMPURE = {
-    "If",
-    "Loop",
-    "Multinomial",
-    "RandomNormal",
-    "RandomNormalLike",
-    "RandomUniform",
-    "RandomUniformLike",
-    "Scan",
+    *("If", "Loop", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform"),
+    *("RandomUniformLike", "Scan"),
 }
 _PASSES = {
     "eliminate_nop_transpose",
@@ -115,8 +109,9 @@ def _fold(graph: Any, outer: Mapping[str, Any]) -> None:
                 _fold(attribute.g, constants)
         if node.op_type == "Constant" and node.attribute[0].name == "value":
             constants[node.output[0]] = node.attribute[0].t
-        if node.op_type == "Reshape" and "".join(node.input[1:]) in constants:
-            _drop_allowzero(node, numpy_helper.to_array(constants[node.input[1]]))
+        shape = constants.get("".join(node.input[1:])) if node.op_type == "Reshape" else None
+        if shape is not None and 0 not in numpy_helper.to_array(shape):  # 0 would have a meaning
+            _keep(node.attribute, [one for one in node.attribute if one.name != "allowzero"])
         names = FOLDED.get(node.op_type, ())
         given = list(node.input[1:])
         if not given or not all(name in constants for name in given if name):
@@ -129,12 +124,6 @@ def _fold(graph: Any, outer: Mapping[str, Any]) -> None:
                 one = array.item() if name in _SCALARS else array.ravel().tolist()
                 node.attribute.append(helper.make_attribute(name, one, attr_type=_kind(one)))
         del node.input[1:]
-
-
-def _drop_allowzero(node: Any, shape: Any) -> None:
-    """Remove the attribute of a Reshape that gives zeros a meaning, if there are no zeros."""
-    if 0 not in shape:
-        _keep(node.attribute, [one for one in node.attribute if one.name != "allowzero"])
 
 
 def _kind(value: Any) -> int | None:
@@ -239,27 +228,23 @@ def _keep(field: Any, values: Sequence[Any]) -> None:
 
 
 class _Types(dict[object, object]):
-    """A table of types that is filled at its first use."""
+    """A table of types that a function of ``onnx.helper`` fills as it is used."""
 
-    def __init__(self, by_type: bool) -> None:
+    def __init__(self, function: str) -> None:
         super().__init__()
-        self._by_type = by_type
+        self._function = function
 
     def __missing__(self, key: Any) -> object:
         from onnx import helper
 
-        found: object = None
-        if self._by_type:
-            found = helper.tensor_dtype_to_np_dtype(key)
-        else:
-            found = helper.np_dtype_to_tensor_dtype(key)
-        self[key] = found
+        self[key] = found = getattr(helper, self._function)(key)
         return found
 
 
 mapping = ModuleType("onnx.mapping", "The tables of types of the old onnx.")
 vars(mapping).update(
-    NP_TYPE_TO_TENSOR_TYPE=_Types(by_type=False), TENSOR_TYPE_TO_NP_TYPE=_Types(by_type=True)
+    NP_TYPE_TO_TENSOR_TYPE=_Types("np_dtype_to_tensor_dtype"),
+    TENSOR_TYPE_TO_NP_TYPE=_Types("tensor_dtype_to_np_dtype"),
 )
 optimizer = ModuleType("onnx.optimizer", optimize.__doc__)
 vars(optimizer).update(optimize=optimize)

@@ -17,12 +17,8 @@ import functools
 import threading
 from collections.abc import Callable
 
-from bridge.annotation import Any
+from bridge.annotation import Any, ClassVar
 from bridge.c10.errors import EnforceAssertionError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import ClassVar
 
 __all__ = ["DefaultManaged", "Managed"]
 

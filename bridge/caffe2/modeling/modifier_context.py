@@ -47,53 +47,47 @@ class ModifierContext:
         self._levels.pop()
 
     def _has_modifier(self, name: str) -> bool:
+        """Return whether an object is set under `name`."""
         return any(name in level for level in self._levels)
 
     def _get_modifier(self, name: str) -> Any:
         return next((level[name] for level in reversed(self._levels) if name in level), None)
 
-    def _required(self, name: str, kind: str) -> Any:
+
+def _required(kind: str) -> Any:
+    """Return the method that returns the object of a name; it raises if there is none."""
+
+    def get(self: ModifierContext, name: str) -> Any:
         if not self._has_modifier(name):
             raise EnforceAssertionError(
                 f"{name} {kind} is not provided!", f"{type(self).__name__}.get_{kind}"
             )
         return self._get_modifier(name)
 
+    get.__name__ = f"get_{kind}"
+    get.__doc__ = f"Return the {kind} set under `name`; raise an AssertionError if none is."
+    return get
+
 
 class OptimizerContext(ModifierContext, DefaultManaged):
     """The optimizers of the `UseOptimizer` blocks around."""
 
-    def has_optimizer(self, name: str) -> bool:
-        """Return whether an optimizer is set under `name`."""
-        return self._has_modifier(name)
-
-    def get_optimizer(self, name: str) -> Any:
-        """Return the optimizer set under `name`; raise an AssertionError if none is."""
-        return self._required(name, "optimizer")
+    has_optimizer = ModifierContext._has_modifier
+    get_optimizer = _required("optimizer")
 
 
 class RegularizerContext(ModifierContext, DefaultManaged):
     """The regularizers of the `UseRegularizer` blocks around."""
 
-    def has_regularizer(self, name: str) -> bool:
-        """Return whether a regularizer is set under `name`."""
-        return self._has_modifier(name)
-
-    def get_regularizer(self, name: str) -> Any:
-        """Return the regularizer set under `name`; raise an AssertionError if none is."""
-        return self._required(name, "regularizer")
+    has_regularizer = ModifierContext._has_modifier
+    get_regularizer = _required("regularizer")
 
 
 class NormalizerContext(ModifierContext, DefaultManaged):
     """The normalizers of the `UseNormalizer` blocks around."""
 
-    def has_normalizer(self, name: str) -> bool:
-        """Return whether a normalizer is set under `name`."""
-        return self._has_modifier(name)
-
-    def get_normalizer(self, name: str) -> Any:
-        """Return the normalizer set under `name`; raise an AssertionError if none is."""
-        return self._required(name, "normalizer")
+    has_normalizer = ModifierContext._has_modifier
+    get_normalizer = _required("normalizer")
 
 
 class UseModifierBase:

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-from bridge.annotation import Any
-from bridge.c10.errors import EnforceAssertionError
+from collections.abc import Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Final
+from bridge.annotation import Any, Final
+from bridge.c10.errors import EnforceAssertionError
 
 __all__ = ["ParameterInfo", "ParameterTags"]
 

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
+from bridge.annotation import NoReturn
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import register_operator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
 
 
 class _Refused(Operator):

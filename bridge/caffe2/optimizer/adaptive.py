@@ -9,8 +9,8 @@ from __future__ import annotations
 from bridge.annotation import Any
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
-from bridge.caffe2.modeling.iteration import BuildUniqueMutexIter
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
+from bridge.caffe2.optimizer.learning_rates import BuildUniqueMutexIter
 from bridge.caffe2.optimizer.optimizer_base import Optimizer, effective_rate_blobs, state_blob
 
 

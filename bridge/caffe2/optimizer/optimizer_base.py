@@ -16,8 +16,8 @@ from bridge.caffe2.definitions import scope
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.definitions.create_operator import DeviceOption
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
-from bridge.caffe2.modeling.iteration import BuildUniqueMutexIter
 from bridge.caffe2.modeling.parameter_info import ParameterInfo
+from bridge.caffe2.optimizer.learning_rates import BuildUniqueMutexIter
 from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes
 
 TYPE_CHECKING = False

@@ -41,8 +41,11 @@ from bridge.caffe2.core.plan import Plan
 from bridge.caffe2.definitions.create_operator import CreateOperator, DeviceOption
 from bridge.caffe2.definitions.scope import CurrentDeviceScope, DeviceScope
 from bridge.caffe2.predictor import predictor_py_utils as utils
-from bridge.caffe2.predictor.predictor_constants import predictor_constants
-from bridge.caffe2.predictor.serde import deserialize_protobuf_struct, serialize_protobuf_struct
+from bridge.caffe2.predictor.predictor_py_utils import (
+    deserialize_protobuf_struct,
+    predictor_constants,
+    serialize_protobuf_struct,
+)
 from bridge.caffe2.proto import caffe2_pb2, metanet_pb2
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob
 from bridge.caffe2.workspaces.named_nets import CreateNet, RunNetOnce
@@ -61,19 +64,8 @@ __all__ = [
 
 _Fields = namedtuple(
     "_Fields",
-    [
-        "predict_net",
-        "parameters",
-        "inputs",
-        "outputs",
-        "shapes",
-        "name",
-        "extra_init_net",
-        "global_init_net",
-        "net_type",
-        "num_workers",
-        "trainer_prefix",
-    ],
+    "predict_net parameters inputs outputs shapes name extra_init_net global_init_net net_type "
+    "num_workers trainer_prefix",
 )
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of ``caffe2.python.predictor.predictor_py_utils``: the parts of a MetaNetDef.
 
-A MetaNetDef holds nets, plans and lists of blobs, each by a key. Follows
+A MetaNetDef holds nets, plans and lists of blobs, each by a key. The names of ``predictor.serde``
+and ``caffe2.python.predictor_constants`` are here, too. Follows
 caffe2/python/predictor/predictor_py_utils.py, PyTorch 1.8.1.
 
 >>> from bridge.caffe2.predictor import predictor_py_utils
@@ -20,6 +21,7 @@ from bridge.annotation import Any
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet
 from bridge.caffe2.core.net import Net
 from bridge.caffe2.definitions.scope import EmptyDeviceScope
+from bridge.caffe2.proto import predictor_consts_pb2
 
 __all__ = [
     "AddBlobs",
@@ -43,8 +45,14 @@ __all__ = [
     "SetTensorBoundShapes",
     "create_predict_init_net",
     "create_predict_net",
+    "deserialize_protobuf_struct",
     "get_comp_name",
+    "predictor_constants",
+    "serialize_protobuf_struct",
 ]
+
+# Names of blobs and nets in exported files.
+predictor_constants = predictor_consts_pb2.PredictorConsts()
 
 
 def create_predict_net(predictor_export_meta: Any) -> Any:
@@ -202,3 +210,16 @@ def AddModelIdArg(meta_net_def: Any, net_def: Any) -> None:
         return
     argument = GetArgumentByName(net_def, "model_id") or net_def.arg.add(name="model_id")
     argument.i = source.i
+
+
+def serialize_protobuf_struct(protobuf_struct: Any) -> bytes:
+    """Return a message as bytes."""
+    serialized: bytes = protobuf_struct.SerializeToString()
+    return serialized
+
+
+def deserialize_protobuf_struct(serialized_protobuf: bytes, struct_type: type) -> Any:
+    """Return the message of the class `struct_type` that bytes hold."""
+    message = struct_type()
+    message.ParseFromString(serialized_protobuf)
+    return message

@@ -25,23 +25,15 @@ _log = logging.getLogger(__name__)
 
 FeatureSpec = namedtuple(
     "FeatureSpec",
-    [
-        "feature_type",
-        "feature_names",
-        "feature_ids",
-        "feature_is_request_only",
-        "desired_hash_size",
-        "feature_to_index",
-    ],
+    "feature_type feature_names feature_ids feature_is_request_only desired_hash_size "
+    "feature_to_index",
     defaults=[None, None, None, None, None, None],
 )
 
 
 class Metadata(
     namedtuple(
-        "Metadata",
-        ["categorical_limit", "expected_value", "feature_specs"],
-        defaults=[None, None, None],
+        "Metadata", "categorical_limit expected_value feature_specs", defaults=[None, None, None]
     )
 ):
     """Further facts of a Scalar.

@@ -10,8 +10,7 @@ from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.task.builder import require
 from bridge.caffe2.task.task_group import Cluster, Task, TaskGroup, WorkspaceType
 from bridge.caffe2.workspaces.current import current
-from bridge.caffe2.workspaces.switching import WorkspaceGuard
-from bridge.caffe2.workspaces.workspace import Workspace
+from bridge.caffe2.workspaces.workspace import Workspace, WorkspaceGuard
 
 __all__ = ["CompiledRunnable", "LocalSession", "Session"]
 

@@ -43,7 +43,7 @@ array([1., 2.], dtype=float32)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 
 from bridge.annotation import Any
 from bridge.caffe2.base.names import listed, name_of
@@ -93,9 +93,14 @@ def FetchBlobs(names: Iterable[Any]) -> list[Any]:
 
     Raises EnforceNotMet: `names` is not a sequence, or as `FetchBlob`.
     """
+    return fetch_each(names, FetchBlob)
+
+
+def fetch_each(names: Iterable[Any], fetch: Callable[[Any], Any]) -> list[Any]:
+    """Return the results of a function for `names`; see `FetchBlobs`."""
     with wrapping("FetchBlobs takes a sequence of names", "FetchBlobs", TypeError):
         every = list(names)
-    return [FetchBlob(name) for name in every]
+    return [fetch(name) for name in every]
 
 
 def FetchInt8Blob(name: Any) -> Int8Tensor:

@@ -24,7 +24,7 @@ from bridge.caffe2.definitions.create_operator import observers
 from bridge.caffe2.workspaces.blob_functions import Blobs
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob
 from bridge.caffe2.workspaces.run_once import RunOperatorOnce
-from bridge.caffe2.workspaces.switching import ResetWorkspace, WorkspaceGuard
+from bridge.caffe2.workspaces.workspace import ResetWorkspace, WorkspaceGuard
 
 _WORKSPACE = "_CAFFE2_IMMEDIATE"
 

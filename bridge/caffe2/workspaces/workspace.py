@@ -1,24 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The class Workspace, and the first workspace, which is named "default"."""
+"""The class Workspace, the first workspace, named "default", switching to others, and resetting.
+
+>>> from bridge.caffe2 import workspace
+>>> workspace.SwitchWorkspace("of_this_example", create_if_missing=True)
+>>> workspace.CurrentWorkspace(), "default" in workspace.Workspaces()
+('of_this_example', True)
+>>> workspace.FeedBlob("here", b"text"), workspace.RootFolder()
+(True, '.')
+>>> with workspace.WorkspaceGuard("default"):
+...     workspace.CurrentWorkspace(), workspace.HasBlob("here")
+('default', False)
+>>> workspace.ResetWorkspace(), workspace.Blobs()
+(True, [])
+>>> workspace.SwitchWorkspace("default")
+"""
 
 from __future__ import annotations
 
-from bridge.annotation import Any
-from bridge.c10.errors import EnforceTypeError, EnforceValueError
+import os
+from contextlib import ContextDecorator
+
+from bridge.annotation import Any, ClassVar
+from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message, kind_of, message_in
-from bridge.caffe2.base.names import name_of
+from bridge.caffe2.base.names import listed, name_of
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.int8 import Int8Tensor
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob, find_or_create
 from bridge.caffe2.execution.definition import definition_of
-from bridge.caffe2.workspaces.current import current as _current
+from bridge.caffe2.workspaces.current import Outside, current
 from bridge.caffe2.workspaces.named_blobs import feed_named, fetch_int8_named, fetch_named
 from bridge.caffe2.workspaces.run_once import run_operator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar
-
     from bridge.caffe2.execution.runnable_net import RunnableNet
     from bridge.caffe2.workspaces.blob_map import BlobMap
 
@@ -29,7 +45,7 @@ class _WorkspaceType(type):
     @property
     def current(cls) -> Workspace:
         """The current workspace; the same object until a switch or a reset."""
-        return _current.workspace  # type: ignore[return-value]  # only Workspaces are put there
+        return current.workspace  # type: ignore[return-value]  # only Workspaces are put there
 
     @property
     def current_blobs(cls) -> BlobMap:
@@ -99,12 +115,12 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
         @property
         def current(self) -> Workspace:
             """The current workspace, as ``Workspace.current``."""
-            return _current.workspace
+            return current.workspace
 
         @property
         def current_blobs(self) -> BlobMap:
             """The blobs of the current workspace, as ``Workspace.current_blobs``."""
-            return _current.workspace.blobs
+            return current.workspace.blobs
 
     @property
     def blobs(self) -> BlobMap:
@@ -197,4 +213,97 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
         self._remove(name_of(name, "Workspace.remove_blob"))
 
 
-_current.put("default", Workspace())
+current.put("default", Workspace())
+
+
+def CurrentWorkspace() -> str:
+    """Return the name of the current workspace; the first one is ``"default"``."""
+    return current.name
+
+
+def Workspaces() -> list[str]:
+    """Return the names of the workspaces, sorted; a ``Workspace()`` has no name."""
+    return sorted(current.workspaces)
+
+
+def RootFolder() -> str:
+    """Return the root folder of the current workspace; ``"."`` unless a reset set it."""
+    return current.workspace._root_folder
+
+
+def SwitchWorkspace(name: Any, create_if_missing: bool = False) -> None:
+    """Set the workspace `name` as the current one, for all threads.
+
+    With a `Workspace`, which has no name, `CurrentWorkspace` keeps returning the previous name, and
+    a reset does not change the workspace of that name.
+
+    Raises EnforceNotMet: there is no such workspace (also a KeyError) and `create_if_missing` is
+    False, or `name` is not a name.
+    """
+    if isinstance(name, Workspace):
+        with current.lock:
+            current.enter(name)
+        return
+    text = name_of(name, "SwitchWorkspace")
+    with current.lock:
+        workspace = current.workspaces.get(text)
+        if workspace is None:
+            if not create_if_missing:
+                raise EnforceKeyError(
+                    f"There is no workspace {text!r}; there are {listed(Workspaces())}. "
+                    "SwitchWorkspace(name, True) creates one.",
+                    "SwitchWorkspace",
+                    condition="create_if_missing",
+                )
+            workspace = Workspace()
+        current.put(text, workspace)
+
+
+class _Guard(Outside, ContextDecorator):
+    """The result of `WorkspaceGuard`; a generator would need memory to end."""
+
+    def __init__(self, inside: Any) -> None:
+        self._inside = inside
+
+    def __enter__(self) -> None:
+        self._remember()
+        try:
+            SwitchWorkspace(self._inside, True)
+        except BaseException:
+            self._forget()
+            raise
+
+
+def WorkspaceGuard(workspace_name: Any) -> _Guard:
+    """Return a context manager that switches to a workspace, and back at the end.
+
+    workspace_name: its name, or a `Workspace`; it is created if it does not exist. Entering raises
+    EnforceNotMet if it is neither.
+    """
+    return _Guard(workspace_name)
+
+
+def ResetWorkspace(root_folder: str | os.PathLike[str] | None = None) -> bool:
+    """Replace the current workspace by a new, empty one; return True.
+
+    root_folder: its root folder, which is created if it does not exist; None: the old one's.
+    Blobs that are still referenced, and tensors that share their memory, stay valid.
+
+    Raises EnforceNotMet: the folder cannot be created; the workspace is then unchanged.
+    """
+    caller = "ResetWorkspace"
+    folder = None
+    if root_folder is not None:
+        with wrapping(f"{root_folder!r} cannot be the root folder", caller):
+            folder = os.fsdecode(root_folder)
+            if not os.path.exists(folder):
+                os.makedirs(folder, exist_ok=True)
+    with current.lock:
+        workspace = Workspace()
+        workspace._root_folder = current.workspace._root_folder if folder is None else folder
+        if current.workspaces[current.name] is current.workspace:
+            current.put(current.name, workspace)
+        else:
+            # A Workspace without a name was switched to; the one of that name stays as it is.
+            current.enter(workspace)
+    return True

@@ -2,5 +2,5 @@
 """Tests of `bridge.caffe2.predictor`; the modules whose tests have another name::
 
 - mobile_exporter: caffe2/definitions/test_refusals
-- predictor_constants, predictor_py_utils, serde: test_predictor_exporter
+- predictor_py_utils: test_predictor_exporter
 """

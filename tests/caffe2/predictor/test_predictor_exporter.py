@@ -13,8 +13,11 @@ import pytest
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, predictor_exporter, save_checkpoint, workspace
 from bridge.caffe2 import predictor_py_utils as utils
-from bridge.caffe2.predictor.predictor_constants import predictor_constants
-from bridge.caffe2.predictor.serde import deserialize_protobuf_struct, serialize_protobuf_struct
+from bridge.caffe2.predictor.predictor_py_utils import (
+    deserialize_protobuf_struct,
+    predictor_constants,
+    serialize_protobuf_struct,
+)
 from bridge.caffe2.proto import caffe2_pb2, metanet_pb2
 from tests.conformance.models.exported import DATA, export
 

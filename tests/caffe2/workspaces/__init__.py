@@ -2,7 +2,7 @@
 """Tests of `bridge.caffe2.workspaces`; the modules whose tests have another name::
 
 - operator_runs, plan_runs, predictor: test_named_nets
-- blob_functions, blob_map, current: test_named_blobs, test_switching
+- blob_functions, blob_map, current: test_named_blobs, test_workspace_switching
 - c_functions: conformance/test_workspace_replay
 - checkpoint: caffe2/files/test_minidb, caffe2/files/test_lmdb
 - name_text: test_named_blobs

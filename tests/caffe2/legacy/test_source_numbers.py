@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bridge.caffe2.legacy.source_code import ASSIGN, ITEM, WRAP, assign, compiled, item, wrap
+from bridge.caffe2.legacy.source import ASSIGN, ITEM, WRAP, assign, compiled, item, wrap
 
 
 def run(source: str, **names: Any) -> Any:

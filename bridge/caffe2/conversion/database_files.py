@@ -1,35 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The blobs of a minidb file or LMDB database, as entries.
+"""The blobs of a minidb file or LMDB database as entries, and entries written to one.
 
 A tensor may be in several records, its chunks, in any order. Records are mapped into memory to be
 described, which touches their first pages only, and read one at a time: a file larger than the
-memory goes through.
-"""
+memory goes through. Chunks are written as the operator Save writes them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from bridge.c10 import Device
-from bridge.c10.errors import EnforceValueError
+from bridge.c10 import Device, TypeMeta
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.caffe2.base.data_types import NUMBERS
 from bridge.caffe2.base.wrapped_errors import wrap_error, wrapping
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.message import BlobMessage
 from bridge.caffe2.blobs.read_tensor import TENSOR_TYPES, content_of, int8_tensor_of
-from bridge.caffe2.blobs.serialize import read_blob, serialize
+from bridge.caffe2.blobs.serialize import DEFAULT_CHUNK_SIZE, read_blob, serialize, serialize_chunks
+from bridge.caffe2.blobs.write_tensor import chunk_message
 from bridge.caffe2.conversion.entries import Entries, Entry
-from bridge.caffe2.files.blob_files import CHUNK_MARK, BlobParts, require_whole
+from bridge.caffe2.conversion.memory_source import blob_of
+from bridge.caffe2.files.blob_files import CHUNK_MARK, BlobParts, require_names, require_whole
+from bridge.caffe2.files.database_interface import Record, Writer
 from bridge.caffe2.files.databases import open_reader
 from bridge.caffe2.tensor.tensor import Tensor
+from bridge.exchange.import_tensor import import_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from bridge.c10 import TypeMeta
     from bridge.caffe2.conversion.entries import Buffer
-    from bridge.caffe2.files.database_interface import Record
 
     _Found: TypeAlias = "_Tensor | _Strings | Entry"
 
@@ -76,11 +78,7 @@ class DatabaseEntries(Entries):
 
     def __init__(self, path: str, db_type: str) -> None:
         self._reader = open_reader(db_type, path)
-        try:
-            self.entries: list[Entry] = self._read()
-        except BaseException:
-            self.close()
-            raise
+        super().__init__()
 
     def close(self) -> None:
         """Close the database. Entries can no longer be read."""
@@ -205,3 +203,73 @@ def _other_entry(name: str, message: BlobMessage, record: Record, nbytes: int) -
         return serialize(blob, name, _CALLER, name)
 
     return Entry.of_message(name, message.type.decode(errors="replace"), nbytes, as_message)
+
+
+def write_records(db: Writer, entries: Sequence[Entry], streams: Iterable[Entry]) -> None:
+    """Write entries to a database; `streams` yields them with their values.
+
+    Raises EnforceNotMet: names that a file cannot hold (also a ValueError), elements that Caffe2
+    does not have (also a TypeError), or the disk is full.
+    """
+    require_names([entry.name for entry in entries], _CALLER)
+    for entry in entries:
+        if entry.message is None and _type_name(entry) not in NUMBERS:
+            raise EnforceTypeError(
+                f"Caffe2's files have no elements of {entry.dtype}, as {entry.name!r} has.", _CALLER
+            )
+    for entry in streams:
+        for key, parts in _records(entry):
+            db.put(key, *parts)
+
+
+def _type_name(entry: Entry) -> str | None:
+    try:
+        return TypeMeta.Make(entry.dtype).name
+    except TypeError:
+        return None
+
+
+def _records(entry: Entry) -> Iterator[tuple[bytes, tuple[bytes | memoryview, ...]]]:
+    """Yield the records of an entry: each key, and the parts of its value."""
+    name = entry.name.encode()
+    if entry.message is not None or entry.kind == "int8 tensor":
+        blob = blob_of(entry)
+        chunks = serialize_chunks(blob, entry.name, DEFAULT_CHUNK_SIZE, _CALLER, entry.name)
+        yield from ((key, (message,)) for key, message in chunks)
+    else:
+        for index, (begin, values) in enumerate(_parts(entry, DEFAULT_CHUNK_SIZE)):
+            yield b"%s#%%%d" % (name, index), chunk_message(values, entry.sizes, name, begin)
+
+
+def _parts(entry: Entry, size: int) -> Iterator[tuple[int, Tensor]]:
+    """Yield the elements of an entry as tensors of `size` elements, the last one of fewer.
+
+    Each comes with the position of its first element, and is valid until the next one; an empty
+    entry is one empty tensor. A chunk of the source with all elements of a part is not copied.
+    """
+    import numpy as np
+
+    dtype = np.dtype(entry.dtype)
+    begin = filled = 0
+    room = bytearray()
+    for chunk in entry.chunks() if entry.numel else ():
+        rest = memoryview(chunk).cast("B")
+        while len(rest):
+            n = min(size, entry.numel - begin)
+            nbytes = n * dtype.itemsize
+            if not filled and len(rest) >= nbytes:
+                part, rest = rest[:nbytes], rest[nbytes:]
+            else:
+                if len(room) != nbytes:
+                    room = bytearray(nbytes)
+                taken = rest[: nbytes - filled]
+                room[filled : filled + len(taken)] = taken
+                filled += len(taken)
+                rest = rest[len(taken) :]
+                if filled < nbytes:
+                    break
+                part, filled = memoryview(room), 0
+            yield begin, Tensor._wrap(import_tensor(np.frombuffer(part, dtype)))
+            begin += n
+    if not entry.numel:
+        yield 0, Tensor._wrap(import_tensor(np.empty(0, dtype)))

@@ -10,7 +10,7 @@ import json
 import numpy as np
 import pytest
 
-from bridge.caffe2.legacy.views import old_view
+from bridge.caffe2.legacy.stand_ins import old_view
 
 
 def test_views_are_of_numpy_and_inspect_only() -> None:

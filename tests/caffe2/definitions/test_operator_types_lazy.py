@@ -6,15 +6,15 @@ from __future__ import annotations
 import pytest
 
 from bridge.caffe2 import core
-from bridge.caffe2.definitions import lazy_imports
+from bridge.caffe2.definitions import operator_types
 
 
 def test_what_was_registered_is_called_at_each_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lazy_imports, "_waiting", [])
+    monkeypatch.setattr(operator_types, "_lazy_imports", [])
     calls: list[int] = []
-    lazy_imports.RegisterLazyImport(lambda: calls.append(1))
+    operator_types.RegisterLazyImport(lambda: calls.append(1))
     core.RefreshRegisteredOperators(trigger_lazy=False)
     assert calls == []
     core.RefreshRegisteredOperators()
-    lazy_imports.TriggerLazyImport()
+    operator_types.TriggerLazyImport()
     assert calls == [1, 1]
