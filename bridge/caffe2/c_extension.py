@@ -70,9 +70,10 @@ __getattr__, __dir__ = lazily(
         "bridge.caffe2.workspaces.feed_fetch": "feed_blob=FeedBlob",
         "bridge.caffe2.workspaces.named_nets": "nets=Nets run_net=RunNet run_net_once=RunNetOnce",
         "bridge.caffe2.workspaces.operator_cost": "get_operator_cost=GetOperatorCost",
-        "bridge.caffe2.workspaces.operator_runs": "run_operator_multiple=RunOperatorMultiple",
+        "bridge.caffe2.workspaces.run_once": (
+            "run_operator_multiple=RunOperatorMultiple run_operator_once=RunOperatorOnce"
+        ),
         "bridge.caffe2.workspaces.predictor": "Predictor",
-        "bridge.caffe2.workspaces.run_once": "run_operator_once=RunOperatorOnce",
         "bridge.caffe2.workspaces.workspace": (
             "current_workspace=CurrentWorkspace reset_workspace=ResetWorkspace "
             "root_folder=RootFolder switch_workspace=SwitchWorkspace workspaces=Workspaces"

@@ -93,11 +93,11 @@ from bridge.caffe2.workspaces.named_nets import Nets as nets
 from bridge.caffe2.workspaces.named_nets import RunNet as run_net
 from bridge.caffe2.workspaces.named_nets import RunNetOnce as run_net_once
 from bridge.caffe2.workspaces.operator_cost import GetOperatorCost as get_operator_cost
-from bridge.caffe2.workspaces.operator_runs import RunOperatorMultiple as run_operator_multiple
 from bridge.caffe2.workspaces.plan_runs import BackgroundPlan as BackgroundPlan
 from bridge.caffe2.workspaces.plan_runs import RunPlan as run_plan
 from bridge.caffe2.workspaces.plan_runs import RunPlanInBackground as run_plan_in_background
 from bridge.caffe2.workspaces.predictor import Predictor as Predictor
+from bridge.caffe2.workspaces.run_once import RunOperatorMultiple as run_operator_multiple
 from bridge.caffe2.workspaces.run_once import RunOperatorOnce as run_operator_once
 from bridge.caffe2.workspaces.transforms import transform_bytes as run_transform
 from bridge.caffe2.workspaces.transforms import transform_bytes as run_workspace_transform

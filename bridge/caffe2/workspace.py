@@ -104,7 +104,7 @@ _get, __dir__ = lazily(
         "bridge.caffe2.workspaces.named_nets": "CreateNet DeleteNet Nets RunNet RunNetOnce",
         "bridge.caffe2.workspaces.operator_cost": "GetOperatorCost",
         "bridge.caffe2.workspaces.predictor": "Predictor",
-        "bridge.caffe2.workspaces.operator_runs": "RunOperatorMultiple RunOperatorsOnce",
+        "bridge.caffe2.workspaces.run_once": "RunOperatorMultiple RunOperatorOnce RunOperatorsOnce",
         "bridge.caffe2.workspaces.shape_inference": "InferShapesAndTypes",
         "bridge.caffe2.workspaces.transforms": "ApplyTransform ApplyTransformIfFaster",
         "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2",
@@ -112,7 +112,6 @@ _get, __dir__ = lazily(
         "bridge.caffe2.blobs.int8": "Int8Tensor Int8TensorCPU",
         "bridge.caffe2.definitions.operator_types": "RegisteredOperators",
         "bridge.caffe2.workspaces.feed_fetch": "FeedBlob FetchBlob FetchTorch",
-        "bridge.caffe2.workspaces.run_once": "RunOperatorOnce",
         "bridge.caffe2.workspaces.workspace": (
             "CurrentWorkspace ResetWorkspace RootFolder SwitchWorkspace Workspace WorkspaceGuard "
             "Workspaces"

@@ -66,12 +66,12 @@ from bridge.caffe2.workspaces.named_nets import Nets as Nets
 from bridge.caffe2.workspaces.named_nets import RunNet as RunNet
 from bridge.caffe2.workspaces.named_nets import RunNetOnce as RunNetOnce
 from bridge.caffe2.workspaces.operator_cost import GetOperatorCost as GetOperatorCost
-from bridge.caffe2.workspaces.operator_runs import RunOperatorMultiple as RunOperatorMultiple
-from bridge.caffe2.workspaces.operator_runs import RunOperatorsOnce as RunOperatorsOnce
 from bridge.caffe2.workspaces.plan_runs import RunPlan as RunPlan
 from bridge.caffe2.workspaces.plan_runs import RunPlanInBackground as RunPlanInBackground
 from bridge.caffe2.workspaces.predictor import Predictor as Predictor
+from bridge.caffe2.workspaces.run_once import RunOperatorMultiple as RunOperatorMultiple
 from bridge.caffe2.workspaces.run_once import RunOperatorOnce as RunOperatorOnce
+from bridge.caffe2.workspaces.run_once import RunOperatorsOnce as RunOperatorsOnce
 from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes as InferShapesAndTypes
 from bridge.caffe2.workspaces.transforms import ApplyTransform as ApplyTransform
 from bridge.caffe2.workspaces.transforms import ApplyTransformIfFaster as ApplyTransformIfFaster

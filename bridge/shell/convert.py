@@ -114,7 +114,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
 def _convert_checkpoint(source: str, target: str, kind: str) -> None:
     from bridge.caffe2.conversion.checkpoints import NET, kind_of_file, open_entries, write_entries
-    from bridge.caffe2.conversion.memory_source import BlobEntries
+    from bridge.caffe2.conversion.entries import BlobEntries
     from bridge.caffe2.conversion.net_source import NetSource
     from bridge.shell.text_tables import Progress
 

@@ -69,9 +69,13 @@ def _run(parsed: argparse.Namespace) -> int:
 
 def _describe(path: str) -> dict[str, Any]:
     """Return the contents of a file as plain Python objects, fit for JSON."""
-    from bridge.caffe2.conversion.checkpoints import NET, kind_of_file, open_entries
+    from bridge.caffe2.conversion.checkpoints import (
+        NET,
+        kind_of_file,
+        open_entries,
+        predictor_export_in,
+    )
     from bridge.caffe2.conversion.net_source import net_in
-    from bridge.caffe2.conversion.predictor_export import predictor_export_in
 
     kind = kind_of_file(path)
     if kind == NET:

@@ -6,12 +6,12 @@ Follows caffe2/python/workspace.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
-from bridge.annotation import Any
-from bridge.c10.errors import EnforceValueError
+import warnings
+from collections.abc import Iterator
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import numpy as np
+from bridge.annotation import Any, Array
+from bridge.c10.errors import EnforceValueError
+from bridge.caffe2.base.names import listed
 
 # Caffe2's number of the device type of GPUs, whether or not there is one; see NumGpuDevices.
 GpuDeviceType = 1
@@ -75,7 +75,7 @@ def GetDeviceProperties(deviceid: int) -> dict[str, Any] | None:
     }
 
 
-def GetGpuPeerAccessPattern() -> np.ndarray[Any, Any]:
+def GetGpuPeerAccessPattern() -> Array:
     """Return bools (GPUs, GPUs): whether GPU i can access the memory of j; empty without CUDA."""
     import numpy as np
 
@@ -122,3 +122,47 @@ def IsNUMAEnabled() -> bool:
 def GetNumNUMANodes() -> int:
     """Return -1: NUMA is not enabled."""
     return -1
+
+
+_CUDA = 1  # Caffe2's number of the device type
+_COPIES = ("CopyCPUToGPU", "CopyGPUToCPU")
+
+
+def without_absent_gpus(message: Any, caller: str) -> Any:
+    """Return a NetDef without the device options of GPUs that torch does not see.
+
+    A module, or a file, runs where its tensors are. Copies to and from such a GPU are copies. The
+    result is a copy, and a warning names the GPUs; it is `message` itself if there are none.
+    """
+    count = NumCudaDevices()
+    absent = {owner.device_option.device_id for owner in _owners(message, count)}
+    if not absent:
+        return message
+    made = type(message)()
+    made.CopyFrom(message)
+    for owner in list(_owners(made, count)):
+        owner.ClearField("device_option")
+        for operator in owner.op if owner.DESCRIPTOR.name == "NetDef" else (owner,):
+            inherits = operator is owner or not operator.HasField("device_option")
+            if inherits and operator.type in _COPIES:  # there are no two devices to copy between
+                operator.type = "Copy"
+    warnings.warn(
+        f"{caller}: net {message.name!r} is to run on {listed([f'cuda:{i}' for i in absent])}, and "
+        "torch sees no such device; these device options are dropped.",
+        stacklevel=4,
+    )
+    return made
+
+
+def _owners(net: Any, count: int) -> Iterator[Any]:
+    """Yield the nets and operators with the option of a GPU whose number is not below `count`."""
+    for owner in (net, *net.op):
+        option = owner.device_option
+        if option.device_type == _CUDA and option.device_id >= count:
+            yield owner
+    for operator in net.op:
+        for argument in operator.arg:
+            if argument.HasField("n"):
+                yield from _owners(argument.n, count)
+            for one in argument.nets:
+                yield from _owners(one, count)

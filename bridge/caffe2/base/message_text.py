@@ -9,14 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from bridge.annotation import Any
+from bridge.annotation import Any, Array
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import caffe2_pb2, check_text, copied
 from bridge.caffe2.base.wrapped_errors import wrapping
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def TryReadProtoWithClass(cls: type, s: Any) -> Any:
@@ -78,7 +74,7 @@ def ConvertProtoToBinary(proto_class: type, filename: str, out_filename: str) ->
         target.write(message.SerializeToString())
 
 
-def CaffeBlobToNumpyArray(blob: Any) -> np.ndarray[Any, Any]:
+def CaffeBlobToNumpyArray(blob: Any) -> Array:
     """Return the values of Caffe's BlobProto, old or new, as a new float32 array.
 
     Raises EnforceNotMet, also a ValueError: their number does not match the sizes.

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge import c10
-from bridge.annotation import Any
+from bridge.annotation import Any, Array
 from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta, reports
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.wrapped_errors import wrapping
@@ -17,7 +17,6 @@ from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import numpy as np
     import torch
 
 
@@ -66,7 +65,7 @@ class BlobTensor:
         return tuple(self._tensor.sizes())
 
     @property
-    def data(self) -> np.ndarray[Any, Any]:
+    def data(self) -> Array:
         """The elements as a NumPy array, shared; allocated if they are not yet.
 
         A tensor without a type becomes float32. Strings, and elements that are not on the CPU, are
@@ -99,7 +98,7 @@ class BlobTensor:
         with wrapping(f"The tensor cannot be of sizes {dims}", caller):
             prepare(self._tensor, list(dims), meta)
 
-    def feed(self, array: np.ndarray[Any, Any]) -> None:
+    def feed(self, array: Array) -> None:
         """Copy a NumPy array into the tensor, which gets its shape and type.
 
         The buffer is kept if it has the same type, is large enough, and is the bridge's own;
@@ -127,7 +126,7 @@ class BlobTensor:
         with wrapping("The tensor cannot be fed this array", caller):
             put_array(blob, array)
 
-    def fetch(self) -> np.ndarray[Any, Any]:
+    def fetch(self) -> Array:
         """Return the elements as a new NumPy array, copied; strings as an object array of `bytes`.
 
         Raises EnforceNotMet: nothing is allocated, or NumPy does not support the elements.

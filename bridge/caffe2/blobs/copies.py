@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from bridge.annotation import Any
+from bridge.annotation import Array
 from bridge.c10 import Device, DeviceType, TypeMeta
 from bridge.c10 import string as string_type
 from bridge.c10.reports import report_copy
@@ -25,14 +25,10 @@ from bridge.caffe2.blobs.string_arrays import STRING_KINDS, encoded_elements
 from bridge.caffe2.blobs.string_items import array_of_strings, put_elements
 from bridge.caffe2.tensor.tensor import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import numpy as np
-
 _FED = "a NumPy array is copied when it is fed"
 
 
-def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
+def tensor_of_array(array: Array) -> Tensor:
     """Copy a NumPy array, which may have strings, into a new tensor on the CPU.
 
     Raises TypeError, UnicodeEncodeError, EnforceNotMet: elements of an unknown type. MemoryError.
@@ -50,7 +46,7 @@ def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
     return tensor
 
 
-def copy_into(tensor: Tensor, array: np.ndarray[Any, Any]) -> None:
+def copy_into(tensor: Tensor, array: Array) -> None:
     """Copy a NumPy array into a tensor on the CPU, which gets its shape and type.
 
     The tensor keeps its buffer if that is the bridge's own, of the same type and large enough.
@@ -86,7 +82,7 @@ def prepare(tensor: Tensor, dims: Sequence[int], meta: TypeMeta) -> None:
         adopt(tensor, fresh)
 
 
-def copied_to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
+def copied_to_numpy(tensor: Tensor) -> Array:
     """Return a tensor as a new NumPy array, copied; strings as an object array of `bytes`.
 
     Raises BufferError, EnforceNotMet, TypeError: nothing is allocated, or NumPy lacks the type.
@@ -102,7 +98,7 @@ def copied_to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
     return fetched.numpy()
 
 
-def _refuse_mask(array: np.ndarray[Any, Any]) -> None:
+def _refuse_mask(array: Array) -> None:
     # another thread may be importing the module, which lacks the class until then
     masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
     if masked is not None and isinstance(array, masked):

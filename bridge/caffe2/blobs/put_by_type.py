@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bridge.annotation import Any
+from bridge.annotation import Any, Array
 from bridge.at import Tensor as AtTensor
 from bridge.c10 import Device
 from bridge.c10.copy import reported_copy
@@ -19,8 +19,6 @@ from bridge.exchange.import_tensor import import_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import numpy as np
-
     from bridge.caffe2.blobs.core import BlobCore
 
 _CPU = Device("cpu")
@@ -33,7 +31,7 @@ def put_by_type(blob: BlobCore, value: Any) -> None:
     (_ROUTES.get(type(value)) or _route_of(value))(blob, value)
 
 
-def put_array(blob: BlobCore, array: np.ndarray[Any, Any]) -> None:
+def put_array(blob: BlobCore, array: Array) -> None:
     """Copy a NumPy array, into the buffer of the blob's own tensor if it fits."""
     tensor = blob._own_tensor()
     if tensor is not None and is_on(tensor, _CPU):

@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-from bridge.annotation import Any
+from collections.abc import Sequence
+
+from bridge.annotation import Array
 from bridge.caffe2.base.names import shortened
 from bridge.caffe2.blobs.string_items import fixed_width_elements, plain_elements
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
 
 # The kinds of NumPy dtypes for strings: objects, bytes, text, variable-width text.
 STRING_KINDS = "OSUT"
@@ -41,7 +37,7 @@ def as_bytes(value: str | bytes) -> bytes:
     return value if type(value) is bytes else bytes(value)
 
 
-def encoded_elements(array: np.ndarray[Any, Any]) -> list[bytes]:
+def encoded_elements(array: Array) -> list[bytes]:
     """Return the elements of an array of strings as a list, in row-major order.
 
     An object array may have both `bytes` and `str`. NumPy's fixed-width types drop trailing NULs;

@@ -6,20 +6,16 @@ Follows caffe2/python/utils.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
-from bridge.annotation import Any
+from bridge.annotation import Any, Array
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.data_types import ELEMENT_TYPES, FIELDS, NUMBERS, DataType
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import numpy as np
 
 # Their fields do not hold the values as numbers.
 _ENCODED = (DataType.BYTE, DataType.FLOAT16, DataType.STRING)
 
 
-def Caffe2TensorToNumpyArray(tensor: Any) -> np.ndarray[Any, Any]:
+def Caffe2TensorToNumpyArray(tensor: Any) -> Array:
     """Copy the values of a TensorProto into a new array of its type and sizes.
 
     Raises EnforceNotMet: strings, float16 and BYTE, for which DeserializeBlob is; or (also a
@@ -46,7 +42,7 @@ def Caffe2TensorToNumpyArray(tensor: Any) -> np.ndarray[Any, Any]:
         ) from cause
 
 
-def NumpyArrayToCaffe2Tensor(arr: np.ndarray[Any, Any], name: str | None = None) -> Any:
+def NumpyArrayToCaffe2Tensor(arr: Array, name: str | None = None) -> Any:
     """Copy an array of numbers into a new TensorProto.
 
     Raises EnforceNotMet: the array has bools, float16 or another type without a field of its own.

@@ -8,8 +8,11 @@ import stat
 import struct
 import zipfile
 
+from bridge.annotation import Any
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.wrapped_errors import wrap_error, wrapping
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.serialize import deserialize
 from bridge.caffe2.conversion.database_files import DatabaseEntries, write_records
 from bridge.caffe2.conversion.entries import with_progress
 from bridge.caffe2.conversion.npz_files import NpzEntries, write_npz
@@ -39,6 +42,7 @@ _HEAD = 64  # bytes
 # Of protocols that have no mark: a dict, a list, an object.
 _OLD_PICKLES = (b"(d", b"(l", b"}", b"c__builtin__", b"ccollections")
 _LMDB_MAGIC = 0xBEEFC0DE
+_META_NET = "!!META_NET_DEF"  # the record with the nets of a predictor export
 _MAX_KEY = 1 << 16  # bytes; keys are names of blobs
 _KNOWN = "a net (.pb, .pbtxt), minidb, LMDB, safetensors, .npz, or a pickle of NumPy arrays"
 _STREAMS = {"safetensors": write_safetensors, "npz": write_npz}
@@ -153,3 +157,43 @@ def write_entries(
         else:
             with WholeFile(path) as file:
                 _STREAMS[kind](file, entries, streams)
+
+
+class PredictorExport:
+    """The nets of a predictor export, NetDefs, and the names of its blobs.
+
+    That is a database with the weights and, in one record, the nets (a MetaNetDef); Caffe2's
+    trainers wrote them as ``.mdl`` or ``.minidb``. net: computes the outputs. shapes: creates blobs
+    of the inputs' sizes, or None.
+
+    Follows caffe2/proto/metanet.proto and caffe2/python/predictor/predictor_exporter.py, PyTorch
+    1.8.1.
+    """
+
+    __slots__ = ("inputs", "net", "outputs", "parameters", "shapes")
+
+    def __init__(self, data: bytes) -> None:
+        from bridge.caffe2.proto.metanet_pb2 import MetaNetDef
+
+        meta = MetaNetDef.FromString(data)
+        nets = {one.key: one.value for one in meta.nets}
+        blobs = {one.key: list(one.value) for one in meta.blobs}
+        self.net: Any = nets["PREDICT_NET_TYPE"]
+        self.shapes: Any = nets.get("PREDICT_INIT_NET_TYPE")
+        self.inputs: list[str] = blobs.get("INPUTS_BLOB_TYPE", [])
+        self.outputs: list[str] = blobs.get("OUTPUTS_BLOB_TYPE", [])
+        self.parameters: list[str] = blobs.get("PARAMETERS_BLOB_TYPE", [])
+
+
+def predictor_export_in(entries: Sequence[Entry]) -> PredictorExport | None:
+    """Return the nets among the entries of a database; None if it has none.
+
+    Raises EnforceNotMet, also a ValueError: the record is damaged.
+    """
+    for entry in entries:
+        if entry.name == _META_NET and entry.message is not None:
+            with wrapping(f"The nets in record {_META_NET!r} cannot be read", "predictor export"):
+                blob = Blob()
+                deserialize(blob, entry.message(), f"Blob {_META_NET!r}", "predictor export")
+                return PredictorExport(bytes(blob._object))
+    return None

@@ -19,8 +19,7 @@ from bridge.caffe2.blobs.message import BlobMessage
 from bridge.caffe2.blobs.read_tensor import TENSOR_TYPES, content_of, int8_tensor_of
 from bridge.caffe2.blobs.serialize import DEFAULT_CHUNK_SIZE, read_blob, serialize, serialize_chunks
 from bridge.caffe2.blobs.write_tensor import chunk_message
-from bridge.caffe2.conversion.entries import Entries, Entry
-from bridge.caffe2.conversion.memory_source import blob_of
+from bridge.caffe2.conversion.entries import Entries, Entry, blob_of
 from bridge.caffe2.files.blob_files import CHUNK_MARK, BlobParts, require_names, require_whole
 from bridge.caffe2.files.database_interface import Record, Writer
 from bridge.caffe2.files.databases import open_reader

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entries: the blobs of a file, described without their values, which are read in chunks.
 
+Blobs in memory, such as those that an init net creates, can be entries, and entries become blobs.
+
 What files of tensors cannot hold is in texts beside the tensors. ``caffe2.order``: the names of all
 blobs in order, as JSON. ``caffe2``: blobs that are not tensors, as Caffe2's messages in base64, by
 name. ``caffe2.int8``: the scale and zero point of Int8 tensors.
@@ -11,20 +13,25 @@ from __future__ import annotations
 import base64
 import json
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
 
 from bridge.annotation import Any, BinaryIO, Self
+from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceValueError
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.int8 import Int8TensorCPU
+from bridge.caffe2.blobs.message import BlobMessage
+from bridge.caffe2.blobs.read_tensor import TENSOR_TYPES, content_of
+from bridge.caffe2.blobs.serialize import deserialize, serialize
+from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     Buffer = bytes | bytearray | memoryview
     # Called with the bytes done and the bytes of all entries.
     Progress = Callable[[int, int], None]
-
 
 # A record of Caffe2's files has a million elements, of 1, 2, 4 or 8 bytes: a chunk is whole records
 # of any type, which are written without being put together first.
@@ -228,9 +235,6 @@ def _quantize(entry: Entry, scale: float, zero_point: int) -> None:
 
 def _other(name: str, message: bytes) -> Entry:
     """Return the entry of a blob that is not a tensor of numbers, as a database would have it."""
-    from bridge.caffe2.blobs.message import BlobMessage
-    from bridge.caffe2.blobs.read_tensor import TENSOR_TYPES, content_of
-
     read = BlobMessage(message)
     tensor = read.tensor if read.type in TENSOR_TYPES else None
     content = None if tensor is None else content_of(tensor)
@@ -238,3 +242,52 @@ def _other(name: str, message: bytes) -> Entry:
         raise ValueError(f"{name!r} is a message of numbers, which belong to the file's tensors")
     kind = "strings" if content is not None else read.type.decode(errors="replace")
     return Entry.of_message(name, kind, len(message), lambda: message)
+
+
+class BlobEntries(Entries):
+    """The entries of blobs, by name."""
+
+    def __init__(self, blobs: Mapping[str, Blob]) -> None:
+        self.entries: list[Entry] = [_entry(name, blob) for name, blob in blobs.items()]
+
+
+def _entry(name: str, blob: Blob) -> Entry:
+    contents: Any = blob._tensor if blob._tensor is not None else blob._object
+    quantized = contents if isinstance(contents, Int8TensorCPU) else None
+    tensor: Any = quantized.t if quantized is not None else blob._tensor
+    if tensor is None or not tensor.dtype() or not tensor.dtype().is_pod:
+        message = serialize(blob, name, "convert", name)
+        kind = "strings" if tensor is not None else type(contents).__name__
+        return Entry.of_message(name, kind, len(message), lambda: message)
+
+    def chunks() -> Iterator[Buffer]:
+        if tensor.numel():
+            yield memoryview(tensor).cast("B")
+
+    entry = Entry(name, tensor.dtype().name, list(tensor.sizes()), int(tensor.nbytes()), chunks)
+    if quantized is not None:
+        entry.kind = "int8 tensor"
+        entry.scale, entry.zero_point = quantized.scale, quantized.zero_point
+    return entry
+
+
+def blob_of(entry: Entry) -> Blob:
+    """Return a new blob with the value of an entry. Raises EnforceNotMet: it is damaged."""
+    blob = Blob()
+    if entry.message is not None:
+        deserialize(blob, entry.message(), f"Blob {entry.name!r}", "convert")
+        return blob
+    tensor = Tensor(list(entry.sizes), "cpu")
+    tensor.raw_mutable_data(TypeMeta.Make(entry.dtype))
+    if entry.numel:
+        room = memoryview(tensor).cast("B")
+        at = 0
+        for chunk in entry.chunks():
+            room[at : at + len(chunk)] = chunk
+            at += len(chunk)
+    if entry.kind == "int8 tensor":
+        quantized = Int8TensorCPU(tensor, entry.scale, entry.zero_point)
+        blob._set_object(quantized, TypeMeta.Make(Int8TensorCPU))
+    else:
+        blob._replace(tensor)
+    return blob

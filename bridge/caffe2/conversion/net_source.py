@@ -7,15 +7,20 @@ from collections.abc import Mapping, Sequence
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
-from bridge.caffe2.base.absent_gpus import without_absent_gpus
+from bridge.caffe2.base.hardware import without_absent_gpus
 from bridge.caffe2.base.message_text import read_net
 from bridge.caffe2.base.names import listed
 from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.conversion.checkpoints import NET, kind_of_file, open_entries, unknown_file
-from bridge.caffe2.conversion.entries import Entry
-from bridge.caffe2.conversion.memory_source import blob_of
-from bridge.caffe2.conversion.predictor_export import PredictorExport, predictor_export_in
+from bridge.caffe2.conversion.checkpoints import (
+    NET,
+    PredictorExport,
+    kind_of_file,
+    open_entries,
+    predictor_export_in,
+    unknown_file,
+)
+from bridge.caffe2.conversion.entries import Entry, blob_of
 from bridge.caffe2.definitions.ssa import reads_and_writes
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.caffe2.workspaces.named_nets import run_init_net, run_net_once

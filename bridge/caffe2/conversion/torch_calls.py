@@ -15,39 +15,19 @@ import torch
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceNotMet
 
-TYPE_CHECKING = False
-
 # A function that returns the text of an argument: of a node, a list, a number, a type.
-if TYPE_CHECKING:
-    Text = Callable[[Any], str]
-else:
-    Text = None
+Text = Callable[[Any], str]
 
+_BINARY = ("add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge")
+_SIGNS = ("+", "-", "*", "/", "==", "!=", "<", "<=", ">", ">=")
 _INFIX = {
-    "add.Tensor": "+",
-    "add.Scalar": "+",
-    "sub.Tensor": "-",
-    "sub.Scalar": "-",
-    "mul.Tensor": "*",
-    "mul.Scalar": "*",
-    "div.Tensor": "/",
-    "div.Scalar": "/",
+    **{
+        f"{name}.{kind}": sign
+        for name, sign in zip(_BINARY, _SIGNS, strict=True)
+        for kind in ("Tensor", "Scalar")
+    },
     "pow.Tensor_Scalar": "**",
-    "matmul.default": "@",
-    "mm.default": "@",
-    "bmm.default": "@",
-    "eq.Tensor": "==",
-    "eq.Scalar": "==",
-    "ne.Tensor": "!=",
-    "ne.Scalar": "!=",
-    "lt.Tensor": "<",
-    "lt.Scalar": "<",
-    "le.Tensor": "<=",
-    "le.Scalar": "<=",
-    "gt.Tensor": ">",
-    "gt.Scalar": ">",
-    "ge.Tensor": ">=",
-    "ge.Scalar": ">=",
+    **dict.fromkeys(("matmul.default", "mm.default", "bmm.default"), "@"),
 }
 _NUMBERS: dict[Any, str] = {
     operator.add: "+",

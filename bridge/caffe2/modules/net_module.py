@@ -27,7 +27,7 @@ import torch
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceTypeError
-from bridge.caffe2.base.absent_gpus import without_absent_gpus
+from bridge.caffe2.base.hardware import without_absent_gpus
 from bridge.caffe2.base.message_text import net_message
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.base.names import listed

@@ -21,17 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bridge.annotation import Any
+from bridge.annotation import Any, Array
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.messages import caffe2_pb2, copied
 from bridge.caffe2.definitions.argument_values import MakeArgument
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.definitions.create_operator import CreateOperator
 from bridge.caffe2.definitions.ssa import get_ssa
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import numpy as np
 
 __all__ = ["Export", "add_tensor"]
 
@@ -45,7 +41,7 @@ _FILL_OPERATORS = {
 }
 
 
-def add_tensor(net: Any, name: str, blob: np.ndarray[Any, Any]) -> None:
+def add_tensor(net: Any, name: str, blob: Array) -> None:
     """Append an operator to the NetDef `net` that creates the blob `name` with these values.
 
     The values are copied into the message. Raises EnforceNotMet, also a ValueError: `blob` is not

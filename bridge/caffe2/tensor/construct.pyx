@@ -17,6 +17,7 @@ from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.import_tensor cimport import_tensor
 from bridge.wrapper cimport Wrapper
 
+from bridge.c10.element_view import as_element
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.raw_parts import from_items
 from bridge.caffe2.base.wrapped_errors import wrap_error
@@ -137,12 +138,11 @@ def from_values(dims: Dims, values: ArrayLike, T: TypeLike | None, caller: str) 
     cdef TypeMeta dtype = None if T is None else as_type(T)
     cdef int64_t numel = require_numel(sizes.data, sizes.n, caller)
     cdef TensorImpl impl, source
-    from bridge.caffe2.tensor.list_values import array_of, items_of
     if dtype is not None and not dtype.c_is_pod or dtype is None and _is_text(values):
-        items = items_of(values, dtype, caller)
+        items = _items_of(values, dtype, caller)
         _match(len(items), numel, caller)
         return from_items(dims, string_type if dtype is None else dtype, items)
-    array = array_of(values, dtype, caller)
+    array = _array_of(values, dtype, caller)
     _match(array.size, numel, caller)
     try:
         source = import_tensor(array.reshape(-1))
@@ -164,3 +164,46 @@ cdef int _match(int64_t n, int64_t numel, str caller) except -1:
 def _is_text(values):
     return isinstance(values, (list, tuple)) and len(values) > 0 \
         and isinstance(values[0], (str, bytes))
+
+
+cdef object _array_of(object values, TypeMeta dtype, str caller):
+    """Return a contiguous NumPy array of `values`, of type `dtype` or NumPy's for them, copied.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: they are not numbers, ragged, or do not
+    fit the type.
+    """
+    import numpy
+
+    try:
+        if dtype is None:
+            return numpy.ascontiguousarray(numpy.array(values))
+        plain = numpy.array(values)
+        if plain.dtype.kind not in "biufc" and plain.dtype.kind != "V":
+            raise TypeError(f"values of {plain.dtype} are not numbers")
+        with numpy.errstate(over="ignore", invalid="ignore"):
+            return numpy.ascontiguousarray(
+                numpy.array(values, dtype=dtype.numpy) if plain.size else plain.astype(dtype.numpy)
+            )
+    except OverflowError as error:
+        raise EnforceValueError(f"A value does not fit {dtype}: {error}", caller) from error
+    except ValueError as error:
+        raise EnforceValueError(f"The values are not an array: {error}", caller) from error
+    except TypeError as error:
+        raise EnforceTypeError(f"The values are not an array: {error}", caller) from error
+
+
+cdef list _items_of(object values, TypeMeta dtype, str caller):
+    """Return a list of `values` as elements of a non-POD type, strings if `dtype` is None.
+
+    Raises EnforceNotMet, also a TypeError: they are not a sequence, or not of the type.
+    """
+    meta = TypeMeta.Make("string") if dtype is None else dtype
+    if isinstance(values, (str, bytes)):
+        raise EnforceTypeError("Values are a sequence, not one string.", caller)
+    try:
+        items = list(values)
+    except TypeError as error:
+        raise EnforceTypeError(
+            f"Values are a sequence, not {type(values).__name__}.", caller
+        ) from error
+    return [as_element(one, meta, caller) for one in items]

@@ -26,7 +26,7 @@ from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob
 from bridge.caffe2.workspaces.named_nets import net_named
-from bridge.caffe2.workspaces.operator_runs import count_of
+from bridge.caffe2.workspaces.run_once import count_of
 
 
 def GetStats() -> dict[str, int]:

@@ -45,7 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 
-from bridge.annotation import Any
+from bridge.annotation import Any, Array
 from bridge.caffe2.base.names import listed, name_of
 from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.blobs.blob import Blob
@@ -60,10 +60,6 @@ from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob
 from bridge.caffe2.workspaces.feed_fetch import HasBlob as HasBlob
 from bridge.caffe2.workspaces.named_blobs import fetch_int8_named, find_named
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def Blobs() -> list[str]:
@@ -112,13 +108,13 @@ def FetchInt8Blob(name: Any) -> Int8Tensor:
     return fetch_int8_named(current.workspace, name, "FetchInt8Blob")
 
 
-def FetchInt8BlobRealVal(name: Any) -> np.ndarray[Any, Any]:
+def FetchInt8BlobRealVal(name: Any) -> Array:
     """Return the real numbers of the quantized blob `name`: (data - zero_point) * scale, float32.
 
     Raises EnforceNotMet as `FetchInt8Blob`.
     """
     data, scale, zero_point = fetch_int8_named(current.workspace, name, "FetchInt8BlobRealVal")
-    real: np.ndarray[Any, Any] = (data.astype("int32") - int(zero_point)).astype("float32") * scale
+    real: Array = (data.astype("int32") - int(zero_point)).astype("float32") * scale
     return real
 
 

@@ -24,8 +24,8 @@ from collections.abc import Iterable
 
 from bridge.annotation import Any
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
-from bridge.caffe2.base.absent_gpus import without_absent_gpus
 from bridge.caffe2.base.created_nets import find_created_by
+from bridge.caffe2.base.hardware import without_absent_gpus
 from bridge.caffe2.base.messages import as_message, kind_of, message_in
 from bridge.caffe2.base.names import listed, name_of
 from bridge.caffe2.base.wrapped_errors import ReturnedFalseError, wrap_error
@@ -38,7 +38,7 @@ from bridge.caffe2.execution.blob_table import (
 )
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.workspaces.current import current
-from bridge.caffe2.workspaces.operator_runs import count_of
+from bridge.caffe2.workspaces.run_once import count_of
 
 
 def CreateNet(net: Any, overwrite: bool = False, input_blobs: Iterable[Any] | None = None) -> bool:

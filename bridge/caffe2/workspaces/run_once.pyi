@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by tools/make_stubs.py; do not edit.
+from collections.abc import Iterable
 from typing import Any
 
 from bridge.caffe2.execution.blob_table import BlobTable
@@ -7,6 +8,9 @@ from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.operator_core import DefinitionCore
 
 def RunOperatorOnce(operator: Any) -> bool: ...
+def RunOperatorMultiple(operator: Any, num_runs: int) -> bool: ...
+def RunOperatorsOnce(operators: Iterable[Any]) -> bool: ...
+def count_of(value: Any, name: str, caller: str) -> int: ...
 def run_operator(
     table: BlobTable, definition: DefinitionCore, caller: str, times: int = 1
 ) -> Operator: ...

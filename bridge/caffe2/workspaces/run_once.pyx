@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""RunOperatorOnce: an operator that has run before is neither parsed nor looked up again.
+"""RunOperatorOnce and its kin: an operator that has run is neither parsed nor looked up again.
 
 A message may change between two runs, so the definition is found by the message's bytes, which take
 a tenth of a microsecond to serialize. An operator whose calls are recorded is kept by the workspace
@@ -18,7 +18,11 @@ from bridge.caffe2.workspaces.current cimport (
     workspace_of,
 )
 
+import operator as _operator
+
+from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.base.wrapped_errors import wrapping
 from bridge.caffe2.execution.blob_table import missing_from, remove_unused
 from bridge.caffe2.execution.definition import definition_of
 from bridge.caffe2.execution.definition import definitions as _by_bytes
@@ -96,6 +100,59 @@ def RunOperatorOnce(operator: Any) -> bool:
     except MemoryError:
         pass        # it has run, and is kept only to run faster again
     return True
+
+
+def RunOperatorMultiple(operator: Any, num_runs: int) -> bool:
+    """Create an operator in the current workspace and run it `num_runs` times; return True.
+
+    Its attributes last for all runs. Raises EnforceNotMet as `RunOperatorOnce`; the runs before the
+    one that failed have had their effect.
+
+    >>> import numpy as np
+    >>> from bridge.caffe2 import core, workspace
+    >>> workspace.FeedBlob("x", np.array([1.0, 2.0], np.float32))
+    True
+    >>> double = core.CreateOperator("Scale", "x", "x", scale=2.0)
+    >>> workspace.RunOperatorMultiple(double, 3), workspace.FetchBlob("x")
+    (True, array([ 8., 16.], dtype=float32))
+    """
+    caller = "RunOperatorMultiple"
+    definition = definition_of(operator, caller)
+    times = count_of(num_runs, "num_runs", caller)
+    _run_new(workspace_of(_current), definition, caller, times)
+    return True
+
+
+def RunOperatorsOnce(operators: Iterable[Any]) -> bool:
+    """Run each of the operators once, in order; return True.
+
+    Raises EnforceNotMet as `RunOperatorOnce`; the operators before the one that failed have run.
+
+    >>> import numpy as np
+    >>> from bridge.caffe2 import core, workspace
+    >>> workspace.FeedBlob("x", np.array([1.0, 2.0], np.float32))
+    True
+    >>> double = core.CreateOperator("Scale", "x", "x", scale=2.0)
+    >>> workspace.RunOperatorsOnce([double, double]), workspace.FetchBlob("x")
+    (True, array([4., 8.], dtype=float32))
+    """
+    caller = "RunOperatorsOnce"
+    with wrapping("RunOperatorsOnce takes a sequence of operators", caller, TypeError):
+        every = list(operators)
+    for operator in every:
+        _run_new(workspace_of(_current), definition_of(operator, caller), caller, 1)
+    return True
+
+
+def count_of(value: Any, name: str, caller: str) -> int:
+    """Return the number of runs `name` as an int.
+
+    Raises EnforceNotMet, also a TypeError: `value` is not an integer.
+    """
+    try:
+        return _operator.index(value)
+    except TypeError as cause:
+        raise EnforceTypeError(f"{name} is an int, not {type(value).__name__}.", caller) from cause
 
 
 def run_operator(

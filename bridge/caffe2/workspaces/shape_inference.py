@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from bridge.annotation import Any
+from bridge.annotation import Any, Array
 from bridge.c10 import TypeMeta, string
 from bridge.c10.errors import (
     EnforceAssertionError,
@@ -40,8 +40,6 @@ from bridge.caffe2.workspaces.workspace import Workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import numpy as np
-
     from bridge.caffe2.workspaces.shape_rules import Known
 
 _CALLER = "InferShapesAndTypes"
@@ -220,7 +218,7 @@ def _only_computes(op_type: str, cls: type[Operator]) -> bool:
 
 def _tries(
     definition: Definition, known: dict[str, Known], exact: bool
-) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
+) -> Iterator[dict[str, Array]]:
     """Yield values for the inputs: the known ones, or else several sets of arbitrary ones."""
     names = list(dict.fromkeys(definition.inputs))
     if exact:
@@ -241,13 +239,13 @@ def _tries(
         yield values
 
 
-def _all_in_one(lengths: np.ndarray[Any, Any], sizes: list[int], kind: str) -> None:
+def _all_in_one(lengths: Array, sizes: list[int], kind: str) -> None:
     """Set lengths of segments so that the first or last segment has all rows, for these kinds."""
     if kind in ("first", "last") and lengths.ndim == 1 and lengths.size and sizes:
         lengths[0 if kind == "first" else -1] = sizes[0]
 
 
-def _filled(sizes: list[int], meta: TypeMeta, kind: str, position: int) -> np.ndarray[Any, Any]:
+def _filled(sizes: list[int], meta: TypeMeta, kind: str, position: int) -> Array:
     """Return values for the input at `position`; kind "positions" differs between inputs."""
     import numpy as np
 
@@ -265,9 +263,7 @@ def _filled(sizes: list[int], meta: TypeMeta, kind: str, position: int) -> np.nd
     return np.full(sizes, number, dtype=meta.numpy)
 
 
-def _run(
-    definition: Definition, values: dict[str, np.ndarray[Any, Any]]
-) -> dict[str, Known] | None:
+def _run(definition: Definition, values: dict[str, Array]) -> dict[str, Known] | None:
     """Return the outputs of one run on these values; None if it fails."""
     workspace = Workspace()
     try:

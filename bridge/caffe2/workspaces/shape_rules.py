@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from bridge import c10
-from bridge.annotation import Any
+from bridge.annotation import Any, Array
 from bridge.c10 import TypeMeta
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.execution.declaration import Arguments
@@ -18,14 +18,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
-
     from bridge.caffe2.execution.definition import Definition
 
     # The sizes and type of an input or output.
     Described = tuple[list[int], TypeMeta]
     # The same with the values, where they are known and few.
-    Known = tuple[list[int], TypeMeta, np.ndarray[Any, Any] | None]
+    Known = tuple[list[int], TypeMeta, Array | None]
 
 # Types whose outputs have sizes that only values tell; a run on other values tells nothing.
 _BY_VALUES = frozenset(("Expand", "Partition", "Range"))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `bridge.caffe2.conversion`; the modules whose tests have another name::
 
-- database_files, entries, memory_source, npz_files, pickle_source,
+- database_files, entries, npz_files, pickle_source,
   safetensors_files: test_checkpoints
 - module_source, net_programs, torch_calls: test_net_files
-- net_source, predictor_export: test_net_files, shell/test_convert
+- net_source: test_net_files, shell/test_convert
 """

@@ -3,6 +3,5 @@
 
 - empty: test_factories
 - flat_view: test_tensor_data
-- list_values: test_construct
 - metadata: test_tensor_metadata
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `bridge.caffe2.workspaces`; the modules whose tests have another name::
 
-- operator_runs, plan_runs, predictor: test_named_nets
+- plan_runs, predictor: test_named_nets
 - blob_functions, blob_map, current: test_named_blobs, test_workspace_switching
 - c_functions: conformance/test_workspace_replay
 - checkpoint: caffe2/files/test_minidb, caffe2/files/test_lmdb
