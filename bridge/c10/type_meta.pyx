@@ -351,6 +351,7 @@ cdef object _of_its_numpy(TypeMeta meta, name):
 # identity, since a metaclass may define any `==` and no hash: id -> (class, TypeMeta), which keeps
 # the class alive, so that its id stays its own.
 cdef dict _by_spec = {}
+cdef dict _by_dtype = {}        # NumPy's of numbers: NumPy takes a microsecond for a name
 cdef dict _by_class = {}
 cdef dict _by_dlpack = {}
 cdef object _registering = threading.RLock()    # held while a class is added to `_by_class`
@@ -614,10 +615,14 @@ def type_of_elements(dtype: np.dtype[Any]) -> TypeMeta:
 
     Raises EnforceTypeError: there is none.
     """
-    # A structure is refused in any order; NumPy 2.4's newbyteorder crashes on some.
-    if dtype.names is None and not dtype.isnative:
-        dtype = dtype.newbyteorder("=")
-    return _of_numpy(dtype)
+    cdef TypeMeta found = _by_dtype.get(dtype)
+    if found is None:
+        # A structure is refused in any order; NumPy 2.4's newbyteorder crashes on some.
+        is_native = dtype.names is not None or dtype.isnative
+        found = _of_numpy(dtype if is_native else dtype.newbyteorder("="))
+        if dtype.kind in "biufc":
+            _by_dtype[dtype] = found
+    return found
 
 
 cdef object _numpy_dtype(TypeMeta meta):

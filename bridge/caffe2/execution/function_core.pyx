@@ -28,8 +28,6 @@ from bridge.c10.tensor_impl cimport (
     TensorImpl,
     device_type_of,
     dtype_of,
-    has_memory,
-    is_contiguous_now,
     is_pod_now,
     is_undefined,
     origin_of,
@@ -49,7 +47,6 @@ from bridge.caffe2.execution.taped_operator cimport (
     Signature,
     TapedOperator,
     all_fit,
-    bound_tape,
     elements_of,
     has_layout,
     signature_in,
@@ -183,14 +180,9 @@ cdef class FunctionCore(TapedOperator):
             pass        # the outputs are there, and the next run can learn as well
         return None
 
-    cdef bint _are_plain(self, list impls) noexcept:
-        """Return whether the inputs are row-major and allocated, as a tape takes them."""
-        cdef TensorImpl impl
-        for impl in impls:
-            if is_undefined(impl) or not has_memory(impl) or not is_contiguous_now(impl) \
-                    or not self._is_on_device(impl):
-                return False
-        return True
+    cdef bint _are_plain(self, list impls):
+        """Return whether all inputs are as a tape takes them."""
+        return all([self.is_plain(<TensorImpl>impl) for impl in impls])
 
     cdef BlobTape _blob_tape(self, Tape tape, Signature signature, list layouts):
         """Return a tape bound to the blobs, whose buffers it allocates; None: it cannot be.
@@ -205,7 +197,7 @@ cdef class FunctionCore(TapedOperator):
             if tensors[-1] is None:     # another thread has reset it
                 return None
         if layouts is None:
-            return bound_tape(tape, tensors, signature.inputs, len(tensors))
+            return self.bound_tape(tape, signature, tensors, signature.inputs)
         for o in range(len(self._outputs)):
             layout = <Layout>layouts[o]
             tensors.append(None if layout is None else output_sized(
@@ -213,12 +205,12 @@ cdef class FunctionCore(TapedOperator):
                 layout.dtype))
         if self.overlaps([None if one is None else (<Tensor>one).impl for one in tensors]):
             return None
-        return bound_tape(tape, tensors, signature.inputs + layouts, len(self._inputs))
+        return self.bound_tape(tape, signature, tensors, signature.inputs + layouts)
 
     cdef OperatorCore another(self):
         cdef FunctionCore made
-        if not self._definition.plain:
-            return self
+        if not self._definition.plain or (<BoundCore?>self._definition.checked).is_filled:
+            return self     # it may have a state, such as a generator
         made = <FunctionCore>new_instance(type(self), ())
         made._definition = self._definition
         made._workspace = self._workspace

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from reprlib import repr as short
+from types import BuiltinFunctionType
 
 from bridge.annotation import Any
 from bridge.c10 import Device, DeviceType, EnforceNotMet
@@ -285,7 +286,8 @@ class Operator(OperatorCore):
 def assign(definition: Definition, cls: type[Operator], generation: int) -> None:
     """Set the class that runs `definition`. Raises EnforceNotMet: its `check` fails."""
     checked = cls.check(definition)
-    plain = cls.__init__ is Operator.__init__ and cls.__new__ is Operator.__new__
+    # each compiled base class has a `__new__` of its own
+    plain = cls.__init__ is Operator.__init__ and isinstance(cls.__new__, BuiltinFunctionType)
     definition.checked = checked
     definition._assign(cls, generation, plain, bool(cls.writes_last))
 

@@ -223,7 +223,7 @@ cdef class OperatorCore:
 
     def _run(self) -> bool:
         """Run `RunOnDevice`; return True. If it fails, the outputs are restored."""
-        return run(self)
+        return run_one(self) == 0
 
     cdef object compute(self):
         """Compute the outputs, whatever settings of torch are in effect.

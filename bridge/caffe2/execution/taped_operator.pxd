@@ -40,7 +40,6 @@ cdef class BlobTape(Tape):
     cdef list values            # by slot
 
 cdef bytes elements_of(TensorImpl impl)
-cdef BlobTape bound_tape(Tape tape, list tensors, list layouts, Py_ssize_t inputs)
 cdef bint has_layout(object tensor, Layout layout) except -1
 
 # The types and sizes of the inputs and outputs of a run of a definition.
@@ -82,13 +81,15 @@ cdef class BoundCore:
 # An operator that may have a tape.
 cdef class TapedOperator(OperatorCore):
     cdef BlobTape _tape         # None: not recorded
+    cdef dict _tapes            # by Signature, bound to `_memory`; None: none
+    cdef list _memory           # the storages of the operands
 
+    cdef BlobTape bound_tape(self, Tape tape, Signature signature, list tensors, list layouts)
     cdef int set_tape(self, BlobTape tape) except -1
     cdef bint play(self, BlobTape tape) except -1
     cdef bint bind_to_blobs(self, BlobTape tape) except -1
     cdef bint overlaps(self, list impls) except -1
     cdef bint _writes_inputs(self, BlobTape tape) except -1
-    cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1
-    cdef int _put_results(self, BlobTape tape) except -1
+    cdef bint is_plain(self, TensorImpl impl) noexcept
     cdef int _put_result(self, Py_ssize_t o, object result) except -1
     cdef bint _is_on_device(self, TensorImpl impl) noexcept
