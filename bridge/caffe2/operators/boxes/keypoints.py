@@ -45,21 +45,21 @@ def heatmap_max_keypoint(
     return torch.stack([px, py, score + rise, probability], 1)
 
 
-def _neighbours(flat: Tensor, x: Tensor, y: Tensor, size: int) -> list[list[Tensor]]:
-    """Return the 3 x 3 values around each point, as rows of columns."""
+def _neighbours(flat: Tensor, x: Tensor, y: Tensor, size: int) -> tuple[Tensor, ...]:
+    """Return the 3 x 3 values around each point, row by row."""
+    steps = torch.tensor([-1, 0, 1], device=flat.device)
 
-    def mirrored(at: Tensor, step: int) -> Tensor:
-        to = at + step
-        return torch.where((to < 0) | (to >= size), at - step, to)
+    def mirrored(at: Tensor) -> Tensor:
+        to = at + steps
+        return torch.where((to < 0) | (to >= size), at - steps, to)
 
-    steps = (-1, 0, 1)
-    places = [[mirrored(y, i) * size + mirrored(x, j) for j in steps] for i in steps]
-    return [[flat.gather(2, one[..., None])[..., 0] for one in row] for row in places]
+    places = mirrored(y[..., None])[..., None] * size + mirrored(x[..., None])[..., None, :]
+    return flat.gather(2, places.flatten(2)).unbind(2)
 
 
-def _peak(grid: list[list[Tensor]]) -> tuple[Tensor, ...]:
+def _peak(grid: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Return the offset (x, y) of the maximum from the middle, and its excess over it."""
-    (nw, north, ne), (west, middle, east), (sw, south, se) = grid
+    nw, north, ne, west, middle, east, sw, south, se = grid
     bx, by = -(east - west) / 2, -(south - north) / 2
     axx, ayy = west - 2 * middle + east, north - 2 * middle + south
     axy = (se - sw - ne + nw) / 4

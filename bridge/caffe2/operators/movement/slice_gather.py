@@ -24,11 +24,7 @@ from bridge.caffe2.operators.base.checks import (
     require_range,
 )
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
-from bridge.caffe2.operators.base.rows_and_segments import (
-    positions_in_segments,
-    rows_at,
-    segment_ids,
-)
+from bridge.caffe2.operators.base.rows_and_segments import copied_rows, rows_at
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.movement import row_kernels
 
@@ -278,14 +274,14 @@ def ranges_of(ranges: Tensor, n: int) -> Tensor:
 
     Raises EnforceNotMet: a range is out of range for `n` elements.
     """
-    starts, lengths = ranges[:, 0].long(), ranges[:, 1].long()
-    inside = (starts >= 0) & (lengths >= 0) & (starts + lengths <= n) | (lengths == 0)
-    if not bool(inside.all()):
+    starts, lengths = ranges.long().unbind(1)
+    inside = (torch.minimum(starts, lengths) >= 0) & (starts + lengths <= n)
+    if not bool((inside | (lengths == 0)).all()):
         raise EnforceNotMet(
             f"A range is out of range for {n} elements.", condition="start + length <= numel"
         )
-    ids = segment_ids(lengths)
-    return starts[ids] + positions_in_segments(lengths, ids)
+    places = torch.repeat_interleave(starts - (lengths.cumsum(0) - lengths), lengths)
+    return places + torch.arange(places.shape[0], device=places.device)
 
 
 @register_operator("GatherRangesToDense", inputs="2-3", outputs="1-*", gradient="none")
@@ -322,16 +318,16 @@ class GatherRangesToDense(TorchOperator):
         results = []
         empty, mismatched = list(self._empty), list(self._mismatched)
         for o, length in enumerate(self._lengths):
-            result = x.new_zeros((ranges.size(0), length))
-            for row, (start, size) in enumerate(ranges[:, o].tolist()):
-                empty[o] += size == 0
-                mismatched[o] += size not in (0, length)
-                if size == length:
-                    part = x[start : start + length]
-                    if keys is not None:
-                        part = part[torch.sort(keys[start : start + length], stable=True).indices]
-                    result[row] = part
-            results.append(result)
+            starts, sizes = ranges[:, o].long().unbind(1)
+            rows = (sizes == length).nonzero().view(-1)
+            none = int((sizes == 0).sum())
+            empty[o] += none
+            mismatched[o] += len(sizes) - none - len(rows)
+            places = starts[rows].unsqueeze(1) + torch.arange(length, device=x.device)
+            if keys is not None:
+                places = places.gather(1, torch.sort(keys[places], dim=1, stable=True).indices)
+            parts = rows_at(x, places.view(-1)).view(-1, length)
+            results.append(copied_rows(x.new_zeros((len(sizes), length)), rows, parts))
         seen = self._observed + ranges.size(0)
         counted = max(seen, self.GetSingleArgument("min_observation", 10000))
         for counts, name, default in (
