@@ -10,7 +10,7 @@ cdef class FunctionCore(TapedOperator):
     cdef bint _is_prepared(self) noexcept
     cdef int _prepare(self) except -1
     cdef object _compute(self, bint may_record)
-    cdef bint _are_plain(self, list impls) noexcept
+    cdef bint _are_plain(self, list impls) except -1
     cdef BlobTape _blob_tape(self, Tape tape, Signature signature, list layouts)
     cdef list _layouts(self, Signature signature, list impls)
     cdef list _buffers(self, list layouts, list impls, list operands)

@@ -143,8 +143,7 @@ cdef class FunctionCore(TapedOperator):
         arguments = self._arguments
         if buffers is not None:
             arguments = dict(arguments)
-            arguments[bound.out_name] = \
-                buffers[0] if len(buffers) == 1 else tuple(buffers)
+            arguments[bound.out_name] = buffers[0] if len(buffers) == 1 else tuple(buffers)
         calls = None
         if may_record and signature is not None and bound.is_recorded and self._are_plain(impls):
             from bridge.caffe2.execution.recorder import record
@@ -180,7 +179,7 @@ cdef class FunctionCore(TapedOperator):
             pass        # the outputs are there, and the next run can learn as well
         return None
 
-    cdef bint _are_plain(self, list impls):
+    cdef bint _are_plain(self, list impls) except -1:
         """Return whether all inputs are as a tape takes them."""
         return all([self.is_plain(<TensorImpl>impl) for impl in impls])
 
@@ -190,15 +189,12 @@ cdef class FunctionCore(TapedOperator):
         layouts: of the buffers; None: it has no buffers.
         """
         cdef Layout layout
-        cdef list tensors = []
+        cdef list tensors = [tensor_of(<BlobCore>blob) for blob in self._inputs]
         cdef Py_ssize_t o
-        for blob in self._inputs:
-            tensors.append(tensor_of(<BlobCore>blob))
-            if tensors[-1] is None:     # another thread has reset it
-                return None
-        if layouts is None:
-            return self.bound_tape(tape, signature, tensors, signature.inputs)
-        for o in range(len(self._outputs)):
+        if any([one is None for one in tensors]):   # another thread has reset it
+            return None
+        layouts = layouts or []
+        for o in range(len(layouts)):
             layout = <Layout>layouts[o]
             tensors.append(None if layout is None else output_sized(
                 self, self.output_blob(o, "Operator.Output"), layout.sizes, layout.ndim,
@@ -418,10 +414,9 @@ cdef object _own_operand(TensorImpl impl):
     threads run operators on one blob.
     """
     cdef object tensor = torch_operand(impl)
-    if FREE_THREADED:       # other threads come and go
-        return tensor.detach()
-    if tensor is origin_of(impl) and PyThreadState_Next(
-            PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != NULL:
+    # Without the GIL other threads come and go.
+    if FREE_THREADED or (tensor is origin_of(impl) and PyThreadState_Next(
+            PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != NULL):
         return tensor.detach()
     return tensor
 
@@ -459,9 +454,8 @@ cdef bint _have_sizes(list results, Signature signature) except -1:
     cdef Py_ssize_t i, o
     for o in range(len(signature.outputs)):
         layout = signature.outputs[o]
-        if layout is None:
-            continue
-        if results[o].shape != tuple([layout.sizes[i] for i in range(layout.ndim)]):
+        if layout is not None \
+                and results[o].shape != tuple([layout.sizes[i] for i in range(layout.ndim)]):
             return False
     return True
 
