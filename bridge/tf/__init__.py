@@ -14,10 +14,9 @@ For eager tensors use ``bridge.from_dlpack``, ``bridge.asarray`` and ``bridge.to
 from __future__ import annotations
 
 from bridge.lazy import listed as _listed
-from bridge.tf.errors import TensorProtoError
 from bridge.tf.read_tensor_proto import from_tensor_proto
 from bridge.tf.shape import TensorShape
-from bridge.tf.shape_proto import TensorShapeProto
+from bridge.tf.shape_proto import TensorProtoError, TensorShapeProto
 from bridge.tf.write_tensor_proto import make_tensor_proto
 
 __all__ = [

@@ -3,7 +3,7 @@
 """Parse TensorFlow's TensorProto and TensorShapeProto without copying the values.
 
 Field numbers follow tensor.proto and tensor_shape.proto, TensorFlow 2.21. Parsing follows
-protobuf (`bridge.wire.field_decoding`): fields in any order, repeated ones packed or not; the last
+protobuf (`bridge.wire.decoding`): fields in any order, repeated ones packed or not; the last
 value of a singular field counts, repeated fields and messages are merged, unknown fields are
 skipped.
 """
@@ -11,19 +11,21 @@ skipped.
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from bridge.wire.field_decoding cimport (
+from bridge.wire.decoding cimport (
     BYTES,
     FIXED32,
     FIXED64,
     VARINT,
     Field,
+    Payload,
+    Source,
     Wire,
     add_values,
     malformed,
+    new_payload,
     next_field,
     span,
 )
-from bridge.wire.tensor_decoding cimport Payload, Source, new_payload
 
 # TensorFlow's tensors have at most 254 dimensions.
 MAX_RANK = 254  # pyi: int

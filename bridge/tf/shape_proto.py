@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's TensorShapeProto as bytes with the attributes of the message."""
+"""TensorFlow's TensorShapeProto as bytes with the attributes of the message; errors of messages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.tf.errors import TensorProtoError, damaged
+from bridge.c10.errors import (
+    EnforceBufferError,
+    EnforceNotMet,
+    EnforceTypeError,
+    EnforceValueError,
+)
 from bridge.tf.message import ShapeMessage
-from bridge.wire.field_encoding import tagged, varint_field
-from bridge.wire.tensor_decoding import Source
+from bridge.wire.decoding import Source
+from bridge.wire.encoding import tagged, varint_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,6 +21,22 @@ if TYPE_CHECKING:
 # Numbers of tensor_shape.proto, TensorFlow 2.21.
 _DIM, _UNKNOWN_RANK = 2, 3
 _SIZE = 1
+
+
+class TensorProtoError(EnforceBufferError, EnforceValueError):
+    """Bytes that are not a valid TensorProto, or a tensor that a TensorProto cannot hold.
+
+    It is an EnforceNotMet, a BufferError (there is no tensor to share) and a ValueError.
+    """
+
+
+def damaged(message: str, caller: str, error: EnforceNotMet) -> TensorProtoError:
+    """Return the error of bytes that cannot be parsed as `message`; `error` is the parser's."""
+    return TensorProtoError(
+        f"The bytes are not a {message}, or are damaged. {error.message}",
+        caller,
+        condition=error.condition,
+    )
 
 
 class Dim(NamedTuple):

@@ -13,11 +13,9 @@ from bridge.caffe2.blobs.string_arrays import STRING_KINDS, encoded_elements
 from bridge.front import asarray
 from bridge.python_values import is_numbers
 from bridge.tf.element_types import BY_NAME, STRING, Row
-from bridge.tf.errors import TensorProtoError
 from bridge.tf.message import MAX_NBYTES
-from bridge.tf.shape_proto import TensorShapeProto
-from bridge.wire.field_encoding import length_head, tagged, varint_field
-from bridge.wire.tensor_encoding import joined, packed_nbytes
+from bridge.tf.shape_proto import TensorProtoError, TensorShapeProto
+from bridge.wire.encoding import joined, length_head, packed_nbytes, tagged, varint_field
 from bridge.wrapper import Wrapper
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, final
 
-from bridge.wire.tensor_decoding import Payload, Source
+from bridge.wire.decoding import Payload, Source
 
 @final
 class TensorMessage:

@@ -13,18 +13,21 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from bridge.wire.field_decoding cimport (
+from bridge.wire.decoding cimport (
     BYTES,
     FIXED32,
     FIXED64,
+    STRING_TAG,
     VARINT,
     Field,
+    Payload,
+    Source,
     add_values,
     malformed,
+    new_payload,
     next_field,
     span,
 )
-from bridge.wire.tensor_decoding cimport STRING_TAG, Payload, Source, new_payload
 from bridge.wire.varints cimport read_varint
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError

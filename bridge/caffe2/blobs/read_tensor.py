@@ -37,7 +37,7 @@ from bridge.caffe2.blobs.objects import Record
 from bridge.caffe2.blobs.put_by_type import put_device_copy
 from bridge.caffe2.blobs.write_tensor import RECORD_TYPE
 from bridge.caffe2.tensor.tensor import Tensor
-from bridge.wire.tensor_decoding import Payload, copy_raw, zero
+from bridge.wire.decoding import Payload, copy_raw, zero
 
 # The types of 8 and 16 bits, whose elements byte_data may hold as they are in memory.
 _IN_BYTES = (c10.bool, c10.float16, c10.int8, c10.int16, c10.uint8, c10.uint16)

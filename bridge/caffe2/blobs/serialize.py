@@ -19,7 +19,7 @@ from bridge.caffe2.blobs.message import BlobMessage
 from bridge.caffe2.blobs.object_messages import object_message, object_of
 from bridge.caffe2.blobs.read_tensor import TENSOR_TYPES, int8_tensor_of, read_tensor
 from bridge.caffe2.blobs.write_tensor import int8_message, require_message_size, tensor_messages
-from bridge.wire.field_encoding import tagged
+from bridge.wire.encoding import tagged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

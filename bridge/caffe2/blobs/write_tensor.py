@@ -3,7 +3,7 @@
 
 Fields are in the order of their numbers; `device_detail` and `segment` are always present, dims
 are not packed, and nothing else is written that has its default value. Values are written once,
-from the tensor's memory into the resulting `bytes` (`bridge.wire.tensor_encoding`).
+from the tensor's memory into the resulting `bytes` (`bridge.wire.encoding`).
 
 Follows caffe2/core/blob_serialization.cc and int8_serialization.cc, PyTorch 1.8.1.
 """
@@ -21,8 +21,14 @@ from bridge.caffe2.base.device_option import CPU, CUDA
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.blobs.objects import Record
 from bridge.caffe2.tensor.tensor import Tensor
-from bridge.wire.field_encoding import length_head, tagged, varint, varint_field
-from bridge.wire.tensor_encoding import joined, packed_nbytes
+from bridge.wire.encoding import (
+    joined,
+    length_head,
+    packed_nbytes,
+    tagged,
+    varint,
+    varint_field,
+)
 
 # The numbers of TensorProto's fields that hold values; 0 for strings, which have a tag each.
 _FIELD_NUMBERS = {

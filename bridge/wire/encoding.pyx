@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Encoding of a tensor's elements into the bytes of a message.
+"""Encoding of a message: single fields, and a tensor's elements.
 
-They are written once, directly into the `bytes` that are returned.
+The elements are written once, directly into the `bytes` that are returned.
 """
 
 cimport cython
@@ -16,15 +16,7 @@ from bridge.c10.madvise cimport advise_huge_pages
 from bridge.c10.python_api cimport FREE_THREADED, RELEASE_GIL_NBYTES, PyList_GET_ITEM
 from bridge.c10.storage cimport BORROWED, Elements
 from bridge.c10.tensor_impl cimport TensorImpl, seen, storage_flags
-from bridge.wire.tensor_decoding cimport (
-    FIXED,
-    STRING,
-    STRING_TAG,
-    VARINT,
-    Coding,
-    coding_of,
-    elements_at,
-)
+from bridge.wire.decoding cimport STRING_TAG, elements_at, width_of
 from bridge.wire.varints cimport U8, Kind, encode, packed_size, varint_size, write_varint
 
 from bridge.c10.errors import EnforceNotMet
@@ -32,6 +24,36 @@ from bridge.c10.errors import EnforceNotMet
 cdef extern from "Python.h":
     Py_ssize_t Py_SIZE(PyObject*)
     char* c_bytes "PyBytes_AS_STRING"(PyObject*)
+
+
+def varint(value: int) -> bytes:
+    """Encode an int; a negative one as the ten bytes of its 64-bit two's complement.
+
+    >>> varint(300).hex(), len(varint(-1))
+    ('ac02', 10)
+    """
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def varint_field(number: int, value: int) -> bytes:
+    """Encode a field whose value is one int."""
+    return varint(number << 3) + varint(value)
+
+
+def length_head(number: int, nbytes: int) -> bytes:
+    """Encode the tag and the length of a length-delimited field of `nbytes`."""
+    return varint(number << 3 | 2) + varint(nbytes)
+
+
+def tagged(number: int, payload: bytes) -> bytes:
+    """Encode a length-delimited field."""
+    return length_head(number, len(payload)) + payload
 
 
 def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n) -> int:
@@ -42,16 +64,16 @@ def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n) -> int:
     """
     cdef char* data
     cdef Kind kind = U8
-    cdef Coding coding
+    cdef int width
     cdef int64_t nbytes
     cdef Py_ssize_t first
     impl = seen(impl)
     owner = elements_at(impl, begin, n, &data)
     data += begin * impl.c_dtype.itemsize
-    coding = coding_of(impl.c_dtype, &kind)
-    if coding == FIXED or not n:
+    width = width_of(impl.c_dtype, &kind)
+    if width > 0 or not n:
         return n * impl.c_dtype.itemsize
-    if coding == STRING:
+    if width < 0:
         first = impl.offset + begin
         return _strings_nbytes(_strings(owner, &first, n), first, n)
     if n < RELEASE_GIL_NBYTES or storage_flags(impl) & BORROWED:
@@ -75,7 +97,7 @@ def joined(
     """
     cdef char* data
     cdef Kind kind = U8
-    cdef Coding coding
+    cdef int width
     cdef Py_ssize_t before = len(head), first
     cdef bytes made = PyBytes_FromStringAndSize(NULL, before + nbytes + len(tail))
     cdef uint8_t* out = <uint8_t*>PyBytes_AS_STRING(made)
@@ -85,32 +107,32 @@ def joined(
     impl = seen(impl)
     owner = elements_at(impl, begin, n, &data)
     data += begin * impl.c_dtype.itemsize
-    coding = coding_of(impl.c_dtype, &kind)
+    width = width_of(impl.c_dtype, &kind)
     advise_huge_pages(out, before + nbytes)
     memcpy(out, PyBytes_AS_STRING(head), before)
     memcpy(out + before + nbytes, PyBytes_AS_STRING(tail), len(tail))
-    if coding == STRING:
+    if width < 0:
         first = impl.offset + begin
         fits = not n or _write_strings(
             _strings(owner, &first, n), first, n, out + before, nbytes)
     elif nbytes < RELEASE_GIL_NBYTES or storage_flags(impl) & BORROWED:
         in_memory = n * impl.c_dtype.itemsize
         with cython.critical_section(shared, impl.storage):     # as one feed has left it
-            fits = _write(coding, kind, data, n, in_memory, out + before, nbytes)
+            fits = _write(width, kind, data, n, in_memory, out + before, nbytes)
     else:
         in_memory = n * impl.c_dtype.itemsize
         with nogil:
-            fits = _write(coding, kind, data, n, in_memory, out + before, nbytes)
+            fits = _write(width, kind, data, n, in_memory, out + before, nbytes)
     if not fits:
         raise EnforceNotMet("The tensor changed while it was being written.", "Blob.serialize")
     return made
 
 
 cdef bint _write(
-    Coding coding, Kind kind, const char* data, int64_t n, int64_t in_memory, uint8_t* out,
+    int width, Kind kind, const char* data, int64_t n, int64_t in_memory, uint8_t* out,
     int64_t nbytes,
 ) noexcept nogil:
-    if coding == VARINT:
+    if width == 0:
         return encode(kind, data, n, out, nbytes)
     if in_memory != nbytes:
         return False
