@@ -9,7 +9,7 @@ The package is built in layers. A module imports from its own layer and from the
 never from those above; ``tests/test_architecture.py`` checks it. The layers, lowest first::
 
     _version annotation lazy typing svg dlpack c10 wire exchange libraries pickling wrapper
-    exchange_table at python_values library_export readonly_torch
+    exchange_table at python_values readonly_torch
     caffe2.proto caffe2.base caffe2.tensor caffe2.blobs caffe2.files caffe2.definitions
     caffe2.schema caffe2.gradients caffe2.core caffe2.execution caffe2.operators
     caffe2.workspaces caffe2.modules caffe2.conversion caffe2.modeling caffe2.brew

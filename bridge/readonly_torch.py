@@ -20,11 +20,10 @@ from typing import Any, NoReturn
 
 import torch
 
-from bridge.at.readonly_guard import read_only
+from bridge.at.readonly_guard import computed, read_only, written
 from bridge.at.tensor import Tensor as AtTensor
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.exchange.import_tensor import import_tensor
-from bridge.exchange.torch_writes import computed, written
 
 # (parts of torch that its types do not describe)
 _torch: Any = torch

@@ -4,8 +4,8 @@
 - __main__: shell/test_main
 - _version: test_docstrings
 - annotation, lazy: test_import
-- library_export: libraries/test_libraries
-- python_values, single: test_front
+- python_values: test_front
+- single: test_front, libraries/test_libraries
 - typing: test_docstrings
 
 - *: test_architecture, test_caffe2_checkpoint, test_docstrings, test_errors, test_examples,

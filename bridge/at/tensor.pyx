@@ -832,7 +832,7 @@ cdef class Tensor(Wrapper):
         return torch_runner.method("abs", self)
 
     def __round__(self, ndigits: SupportsIndex | None = None) -> Tensor:
-        from bridge.at.rounding import rounded
+        from bridge.at.torch_ops import rounded
 
         return torch_runner.run("round", rounded, (self, ndigits), {})
 

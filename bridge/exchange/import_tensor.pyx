@@ -59,6 +59,7 @@ from bridge.exchange.torch_api cimport torch_c, torch_type
 from bridge.exchange.torch_import cimport import_any_torch, import_torch
 
 from bridge.exchange.protocols import has_door
+from bridge.exchange.registry import call_offers
 
 cdef extern from *:
     """
@@ -280,25 +281,21 @@ cdef TensorImpl _by_plain(object x, object copy):
 
 cdef TensorImpl _by_slow_door(int protocol, object x, object copy):
     cdef TensorImpl impl
+    if protocol == CAPSULES:
+        return import_capsule_method(x, copy)
+    # (NumPy may be marked as absent)
+    import numpy  # no-cython-lint
+    if not numpy_loaded():
+        raise ImportError("NumPy was imported but is not in sys.modules.")
+    from bridge.exchange import array_doors
     if protocol == CUDA:
-        from bridge.exchange.cuda_interface_import import import_cuda_interface
-        from bridge.exchange.array_interface import interface_of
-
-        interface = interface_of(x, "__cuda_array_interface__")
-        if interface is None:
+        impl = array_doors.import_cuda_interface(x)
+        if impl is None:
             protocol = find_protocol(x, False, CUDA)
             if protocol == NOTHING:
                 return _by_object(x, copy, CUDA)
             return _by_code_of(protocol, x, copy)
-        impl = import_cuda_interface(x, interface)
-    elif protocol == CAPSULES:
-        return import_capsule_method(x, copy)
     else:
-        # (NumPy may be marked as absent)
-        import numpy  # no-cython-lint
-        if not numpy_loaded():
-            raise ImportError("NumPy was imported but is not in sys.modules.")
-        from bridge.exchange import array_doors
         impl = (array_doors.import_array_interface(x, copy) if protocol == INTERFACE
                 else array_doors.import_array_method(x, copy))
     if copy is True and not is_new(x, impl):
@@ -320,9 +317,7 @@ cdef TensorImpl _by_offer(object x, object copy):
 
     Raises TypeError: none does.
     """
-    from bridge.exchange.entry_points import call_all
-
-    called, failures = call_all()
+    called, failures = call_offers()
     adapter = adapter_for(type(x)) if called else None
     if adapter is not None:
         return _by_adapter(adapter, x, copy)

@@ -3,7 +3,12 @@
 
 A library is registered by `register`: by a user, by an entry point of the group
 ``bridge.adapters``, or by a module of a folder that `add_folder` was told of. Modules of the folder
-and entry points are loaded when the name, or a class of the package of that name, is first met.
+are loaded when the name, or a class of the package of that name, is first met.
+
+An entry point is a callable without arguments that calls `bridge.register`. It is called when its
+name is asked for, or when an object of a class of its package is first met: of the package that it
+is named after, of the one that it is defined in, or of one that was installed with it. Before an
+object is refused, all are called.
 
 torch and NumPy, whose tensors are converted in tens of nanoseconds, are compiled and not here.
 """
@@ -16,6 +21,10 @@ from importlib import import_module
 from weakref import WeakKeyDictionary
 
 from bridge.annotation import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 # What to install if a module of the folder cannot be loaded, if it is not its own name.
 _PACKAGES = {
@@ -95,6 +104,11 @@ _on_change: list[Callable[[], object]] = []
 # The folder of modules that `add_folder` was told of: package, path, names that only import.
 _folder: tuple[str, Iterable[str], Container[str]] = ("", (), ())
 _modules: list[str] | None = None
+# The entry points, those that were called, by name and value, and `sys.path` when they were found.
+_GROUP = "bridge.adapters"
+_found: list[EntryPoint] = []
+_called: set[tuple[str, str]] = set()
+_found_in: list[str] | None = None
 # Packages whose classes no adapter is for.
 _OWN = frozenset(
     {"builtins", "array", "bridge", "collections", "ctypes", "_ctypes", "mmap", "numpy", "torch"}
@@ -193,11 +207,9 @@ def missing_library(name: str, error: ImportError) -> ImportError:
 
 def exporting_names() -> list[str]:
     """Return the names of libraries that can be exported to, registered or offered."""
-    from bridge.exchange import entry_points
-
     known = [name for name in _names_of_modules() if name not in _folder[2]]
     registered = [name for name, adapter in list(_adapters.items()) if adapter.exporter is not None]
-    return list(dict.fromkeys([*known, *registered, *entry_points.names()]))
+    return list(dict.fromkeys([*known, *registered, *_offered_names()]))
 
 
 def adapter_named(name: str) -> Adapter | None:
@@ -205,10 +217,8 @@ def adapter_named(name: str) -> Adapter | None:
 
     Raises ImportError: it cannot be loaded, as when the library is not installed.
     """
-    from bridge.exchange import entry_points
-
     adapter = _load(name)
-    if adapter is None and entry_points.call_named(name):
+    if adapter is None and _call_named(name):
         adapter = _adapters.get(name)
     return adapter
 
@@ -223,9 +233,7 @@ def adapter_of(cls: type, own: bool = False) -> Adapter | None:
         package = str(base.__module__).partition(".")[0]
         if package in sys.modules and package not in _OWN:
             _load(package)
-            from bridge.exchange import entry_points
-
-            entry_points.call_of_package(package)
+            _call_of_package(package)
         best = _best(base, "importer")
         if best is not None:
             return best
@@ -277,3 +285,87 @@ def _public(dotted: str) -> Any:
         # (not getattr: it may import what a module loads at first use)
         found = getattr(found, "__dict__", {}).get(name)
     return found
+
+
+# Entry points.
+
+
+def _entry_points(rescan: bool = False) -> list[EntryPoint]:
+    """Return the entry points; looks for them again if `sys.path` changed."""
+    global _found, _found_in
+    if rescan or _found_in != sys.path:
+        from importlib.metadata import entry_points
+
+        _found = list(entry_points(group=_GROUP))
+        _found_in = list(sys.path)
+    return _found
+
+
+def _offered_names() -> list[str]:
+    """Return the names of the entry points that may still register something."""
+    return [
+        found.name
+        for found in _entry_points(rescan=True)
+        if (found.name, found.value) not in _called
+    ]
+
+
+def _call_named(name: str) -> bool:
+    """Call the entry points of this name that were not called yet; return whether there were any.
+
+    Raises ImportError: one fails.
+    """
+    return _call([found for found in _entry_points(rescan=True) if found.name == name])
+
+
+def _call_of_package(package: str) -> bool:
+    """Call the entry points of a package that were not called yet, as `_call_named`."""
+    return _call([found for found in _entry_points() if package in _packages(found)])
+
+
+def _packages(found: EntryPoint) -> set[str]:
+    """Return the packages whose classes an entry point may be for."""
+    packages = {found.name.partition(".")[0], found.value.partition(":")[0].partition(".")[0]}
+    distribution = found.dist
+    if distribution is not None:
+        packages.add(distribution.name.replace("-", "_"))
+        packages.update((distribution.read_text("top_level.txt") or "").split())
+        for path in distribution.files or ():
+            packages.add(path.parts[0].removesuffix(".py"))
+    return packages
+
+
+def call_offers() -> tuple[bool, str]:
+    """Call all entry points that were not called yet.
+
+    Return whether one succeeded, and why others failed: they need not concern the object that is
+    about to be refused.
+    """
+    called, failures = False, []
+    for found in _entry_points(rescan=True):
+        try:
+            called = _call([found]) or called
+        except ImportError as error:
+            failures.append(str(error))
+    return called, " ".join(failures)
+
+
+def _call(entry_points: list[EntryPoint]) -> bool:
+    called = False
+    for found in entry_points:
+        key = (found.name, found.value)
+        if key in _called:
+            continue
+        _called.add(key)
+        try:
+            found.load()()
+        except (Exception, SystemExit) as error:
+            from bridge.exchange.refusal import reason_of
+
+            _called.discard(key)
+            raise ImportError(
+                f"The entry point {found.name} = {found.value} of the group {_GROUP} fails: "
+                f"{type(error).__name__}: {reason_of(error)}"
+            ) from error
+        called = True
+    return called

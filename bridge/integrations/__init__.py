@@ -17,7 +17,7 @@ __all__ = ["prepare"]
 
 # The modules here by what they register with.
 _MODULES = {
-    "torch": ("torch_collate", "torch_load", "torch_operators", "torch_parameter", "torch_pytree"),
+    "torch": ("torch_operators", "torch_registrations"),
     "torch._dynamo": ("torch_compile",),
     "einops._backends": ("einops",),
 }

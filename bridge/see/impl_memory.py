@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of the bridge's own TensorImpls and Storages."""
+"""The memory of the bridge's own TensorImpls and Storages, and the chain of its owners."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from bridge.c10.errors import EnforceBufferError, EnforceNotMet
 from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.see import internals
-from bridge.see.owner_links import owner_links
 from bridge.see.tensor_memory import Block, TensorMemory, address_space
+from bridge.see.type_names import type_name
 
 
 def impl_memory(impl: TensorImpl) -> TensorMemory:
@@ -118,3 +118,38 @@ def _add_owner(chain: list[dict[str, Any]], owner: Any) -> None:
     chain.append({"kind": type(owner).__name__, "text": text})
     if kept is not None:
         chain.extend(owner_links(kept))
+
+
+def owner_links(owner: Any) -> list[dict[str, Any]]:
+    """Return a link for an object that keeps memory alive, and for each object that it refers to.
+
+    NumPy arrays are followed by their ``base``, memoryviews by their ``obj``.
+    """
+    links: list[dict[str, Any]] = []
+    seen: set[int] = set()
+    while owner is not None and id(owner) not in seen:
+        seen.add(id(owner))
+        link: dict[str, Any] = {"kind": type_name(owner)}
+        sizes = _sizes(owner)
+        if isinstance(sizes, tuple) and all(isinstance(n, int) for n in sizes):
+            link["sizes"] = list(sizes)
+        links.append(link)
+        array_class: Any = getattr(sys.modules.get("numpy"), "ndarray", ())
+        if isinstance(owner, array_class):
+            if owner.base is None:
+                link["text"] = "it owns its memory"
+            owner = owner.base
+        elif isinstance(owner, memoryview):
+            owner = owner.obj
+        else:
+            owner = None
+    return links
+
+
+def _sizes(owner: Any) -> Any:
+    tensor_class: Any = getattr(sys.modules.get("torch"), "Tensor", ())
+    if isinstance(owner, tensor_class):
+        from bridge.see.torch_memory import torch_sizes
+
+        return torch_sizes(owner)
+    return getattr(owner, "shape", None)

@@ -11,8 +11,7 @@ from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.arrow_import import is_reader
 from bridge.exchange.fresh_memory import FreshMemoryError, ScatteredMemoryError
 from bridge.exchange.import_tensor import import_tensor
-from bridge.see.impl_memory import impl_memory
-from bridge.see.owner_links import owner_links
+from bridge.see.impl_memory import impl_memory, owner_links
 from bridge.see.tensor_memory import Block, TensorMemory, address_space
 from bridge.see.type_names import type_name
 

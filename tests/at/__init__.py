@@ -3,7 +3,7 @@
 
 - element_writes: test_indexing
 - conversion: test_tensor_metadata, test_tensor_views, test_factories
-- readonly_guard: test_tensor_readonly
+- readonly_guard: test_tensor_readonly, test_readonly_torch
 - storage_ops: test_python_values, c10/test_storage
 - torch_call, torch_names: test_torch_ops
 - torch_factories: test_factories

@@ -441,7 +441,7 @@ def cuda_interface(data: bytes) -> bool:
             itemsize = x.dtype.itemsize
             assert [step * itemsize for step in x.strides()] == list(interface["strides"])
 
-    where = "bridge.exchange.cuda_interface_import."
+    where = "bridge.exchange.array_doors."
     with (
         mock.patch(where + "_device_of", return_value=0),
         mock.patch(where + "wait_for_producer"),

@@ -21,15 +21,13 @@ from bridge.at.array_api import (
     creation,
     dtypes,
     elementwise,
-    linear_algebra,
     manipulation,
     searching,
-    sets,
     statistics,
 )
 from bridge.at.array_api import fft as fft
 from bridge.at.array_api import linalg as linalg
-from bridge.at.array_api.info import ArrayNamespaceInfo as _Info
+from bridge.at.array_api.dtypes import ArrayNamespaceInfo as _Info
 from bridge.c10.type_meta import as_type as _as_type
 
 __array_api_version__ = "2024.12"
@@ -42,10 +40,17 @@ pi = _math.pi
 
 _functions = {
     name: getattr(module, name)
-    for module in (creation, elementwise, linear_algebra, manipulation, searching, sets, statistics)
-    for name in module.__all__
+    for module, names in (
+        (creation, creation.__all__),
+        (dtypes, dtypes.FUNCTIONS),
+        (elementwise, elementwise.__all__),
+        (linalg, linalg.MAIN),
+        (manipulation, manipulation.__all__),
+        (searching, searching.__all__),
+        (statistics, statistics.__all__),
+    )
+    for name in names
 }
-_functions.update((name, getattr(dtypes, name)) for name in dtypes.FUNCTIONS)
 _types = {name: _as_type(name) for name in dtypes.NAMES}
 globals().update(_functions, **_types)
 

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Element types in the array API standard: names, promotion, limits and conversion."""
+"""Element types of the array API standard: names, promotion, limits, conversion, which are here."""
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections import namedtuple
 from typing import Any
 
 from bridge.at.tensor import Tensor
+from bridge.c10.device import Device
 from bridge.c10.errors import EnforceTypeError
 from bridge.c10.type_meta import TypeMeta, as_type
 
 __all__ = [
     "FUNCTIONS", "KINDS", "NAMES", "SCALARS", "astype", "can_cast", "finfo", "iinfo", "isdtype",
-    "promoted", "require_kind", "result_type",
+    "promoted", "result_type",
 ]  # fmt: skip
 
 # Those of the standard.
@@ -128,7 +130,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     return torch.can_cast(source.torch, target.torch)
 
 
-def require_kind(kind: str) -> None:
+def _require_kind(kind: str) -> None:
     """Raise ValueError if there is no such kind of type."""
     if kind not in KINDS:
         raise ValueError(
@@ -148,7 +150,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     meta = as_type(dtype)
     if not isinstance(kind, str):
         return meta is as_type(kind)
-    require_kind(kind)
+    _require_kind(kind)
     if kind == "real floating":
         return meta.is_floating_point
     return meta.name in KINDS[kind] or (kind == "numeric" and meta.is_floating_point)
@@ -182,3 +184,56 @@ def iinfo(type: Any, /) -> iinfo_object:
     if meta.is_signed:
         return iinfo_object(bits, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), meta)
     return iinfo_object(bits, 2**bits - 1, 0, meta)
+
+
+# torch has them, but few of its functions do.
+_RARE = ("uint16", "uint32", "uint64")
+
+
+class ArrayNamespaceInfo:
+    """Capabilities, devices and element types of the namespace of at.Tensor.
+
+    >>> from bridge import at
+    >>> info = at.zeros(1).__array_namespace__().__array_namespace_info__()
+    >>> info.default_device(), info.default_dtypes()["real floating"], info.capabilities()
+    (Device('cpu'), TypeMeta('float32'), {'boolean indexing': True, 'data-dependent shapes': True, \
+'max dimensions': 64})
+    """
+
+    def capabilities(self) -> dict[str, Any]:
+        """Return what is optional in the standard and whether it is here."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> Device:
+        """Return the device of new arrays."""
+        return Device("cpu")
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, TypeMeta]:
+        """Return the types of new arrays, by kind."""
+        return {
+            "real floating": as_type("float32"),
+            "complex floating": as_type("complex64"),
+            "integral": as_type("int64"),
+            "indexing": as_type("int64"),
+        }
+
+    def dtypes(
+        self, *, device: Any = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, TypeMeta]:
+        """Return the types by name: all, or those of a kind of `isdtype` or several.
+
+        Without uint16, uint32 and uint64, which most functions of torch do not take.
+
+        Raises ValueError: no such kind.
+        """
+        kinds = (kind,) if isinstance(kind, str) else kind
+        for one in kinds or ():
+            _require_kind(one)
+        wanted = NAMES if kinds is None else [name for one in kinds for name in KINDS[one]]
+        return {name: as_type(name) for name in NAMES if name in wanted and name not in _RARE}
+
+    def devices(self) -> list[Device]:
+        """Return the devices: the CPU, and torch's CUDA devices where torch is imported."""
+        torch = sys.modules.get("torch")
+        count = 0 if torch is None else torch.cuda.device_count()
+        return [Device("cpu"), *(Device(f"cuda:{index}") for index in range(count))]

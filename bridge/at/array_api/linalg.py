@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The extension ``linalg`` of the array API standard."""
+"""Linear algebra of the array API standard: the extension ``linalg``.
+
+Its `MAIN` are in the main namespace, too.
+"""
 
 from __future__ import annotations
 
 import torch
 
-from bridge.at.array_api.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from bridge.at.array_api.running import agreed, axes_of, named, on_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the names of this module are public
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
+
+    from bridge.at.tensor import Tensor
+
+MAIN = ("matmul", "matrix_transpose", "tensordot", "vecdot")
 
 # The functions of one argument, which torch has likewise, and what they return.
 _OF_MATRICES = {
@@ -26,9 +32,8 @@ _OF_MATRICES = {
 }
 
 __all__ = [
-    *_OF_MATRICES, "cholesky", "cross", "diagonal", "matmul", "matrix_norm", "matrix_power",
-    "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "solve", "svd", "tensordot", "trace",
-    "vecdot", "vector_norm",
+    *_OF_MATRICES, *MAIN, "cholesky", "cross", "diagonal", "matrix_norm", "matrix_power",
+    "matrix_rank", "outer", "pinv", "qr", "solve", "svd", "trace", "vector_norm",
 ]  # fmt: skip
 
 
@@ -153,3 +158,45 @@ def vector_norm(
         size = torch.abs(x)
         return (x != 0).to(size.dtype) if ord == 0 else size
     return torch.linalg.vector_norm(x, ord=ord, dim=axis, keepdim=keepdims)
+
+
+@on_memory
+def matmul(x1: torch.Tensor, x2: torch.Tensor, /) -> torch.Tensor:
+    """Return the products of matrices, or of a matrix and a vector."""
+    return torch.matmul(*agreed(x1, x2))
+
+
+def matrix_transpose(x: Tensor, /) -> Tensor:
+    """Return a view with the last two dimensions swapped. Raises ValueError: there are fewer."""
+    if x.ndim < 2:
+        raise ValueError(f"A matrix has two dimensions; the array has {x.ndim}.")
+    return x.transpose(-1, -2)
+
+
+@on_memory
+def tensordot(
+    x1: torch.Tensor, x2: torch.Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2
+) -> Any:
+    """Return the sums of products along `axes` of both: the last and first, or pairs of lists."""
+    x1, x2 = agreed(x1, x2)
+    if isinstance(axes, int):
+        return torch.tensordot(x1, x2, dims=axes)
+    first, second = axes
+    return torch.tensordot(
+        x1, x2, dims=(list(axes_of(x1, tuple(first))), list(axes_of(x2, tuple(second))))
+    )
+
+
+@on_memory
+def vecdot(x1: torch.Tensor, x2: torch.Tensor, /, *, axis: int = -1) -> torch.Tensor:
+    """Return the dot products of vectors along `axis`, the first of them conjugated.
+
+    Raises ValueError: the vectors have other sizes.
+    """
+    x1, x2 = agreed(x1, x2)
+    for x in (x1, x2):
+        axes_of(x, axis)
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(f"The vectors have {x1.shape[axis]} and {x2.shape[axis]} elements.")
+    x1, x2 = torch.movedim(x1, axis, -1), torch.movedim(x2, axis, -1)
+    return torch.sum(torch.conj_physical(x1) * x2, -1, dtype=x1.dtype)

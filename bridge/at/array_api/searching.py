@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searching, sorting and indexing functions of the array API standard."""
+"""Searching, sorting, indexing and set functions of the array API standard.
+
+NaNs are distinct in sets, as the standard has it.
+"""
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Any
 
 import torch
 
 from bridge.at.array_api.dtypes import SCALARS
 from bridge.at.array_api.running import agreed, axes_of, on_memory
+from bridge.at.tensor import Tensor
 
 __all__ = [
     "argmax", "argmin", "argsort", "isin", "nonzero", "searchsorted", "sort", "take",
-    "take_along_axis", "where",
+    "take_along_axis", "unique_all", "unique_counts", "unique_inverse", "unique_values", "where",
 ]  # fmt: skip
 
 
@@ -114,3 +119,49 @@ def take_along_axis(x: torch.Tensor, indices: torch.Tensor, /, *, axis: int = -1
     """Return the elements at `indices`, which broadcast with the array, along `axis`."""
     (axis,) = axes_of(x, axis)
     return torch.take_along_dim(x, _counted_from_start(indices, x.shape[axis]), dim=axis)
+
+
+unique_all_result = namedtuple("unique_all_result", "values indices inverse_indices counts")
+unique_counts_result = namedtuple("unique_counts_result", "values counts")
+unique_inverse_result = namedtuple("unique_inverse_result", "values inverse_indices")
+
+
+def _sorted_order(flat: torch.Tensor) -> torch.Tensor:
+    """Return the indices that bring equal elements together, the first of them first."""
+    if not flat.is_complex():
+        return torch.argsort(flat, stable=True)
+    order = torch.argsort(flat.imag, stable=True)
+    return order[torch.argsort(flat.real[order], stable=True)]
+
+
+@on_memory
+def unique_all(x: torch.Tensor, /) -> unique_all_result:
+    """Return the distinct elements, where each is first, where each element is, and how many."""
+    flat = x.flatten()
+    order = _sorted_order(flat)
+    ordered = flat[order]
+    starts = torch.ones_like(order, dtype=torch.bool)
+    starts[1:] = ordered[1:] != ordered[:-1]
+    firsts = torch.nonzero(starts).flatten()
+    inverse = torch.empty_like(order)
+    inverse[order] = torch.cumsum(starts, 0) - 1
+    counts = torch.diff(firsts, append=firsts.new_full((1,), flat.numel()))
+    return unique_all_result(ordered[firsts], order[firsts], inverse.reshape(x.shape), counts)
+
+
+def unique_counts(x: Tensor, /) -> unique_counts_result:
+    """Return the distinct elements, and how many there are of each."""
+    found = unique_all(x)
+    return unique_counts_result(found.values, found.counts)
+
+
+def unique_inverse(x: Tensor, /) -> unique_inverse_result:
+    """Return the distinct elements, and for each element its place among them."""
+    found = unique_all(x)
+    return unique_inverse_result(found.values, found.inverse_indices)
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    """Return the distinct elements, sorted."""
+    values: Tensor = unique_all(x).values
+    return values

@@ -10,7 +10,7 @@ import torch
 
 import bridge
 from bridge import at, caffe2
-from bridge.integrations import torch_parameter
+from bridge.integrations import torch_registrations
 
 
 @pytest.mark.parametrize("wrap", [at.Tensor, caffe2.Tensor])
@@ -43,7 +43,7 @@ def test_read_only_memory_is_copied_as_by_to_torch() -> None:
 
 
 def test_torchs_own_tensors_are_taken_as_before() -> None:
-    torch_parameter.register()  # once more changes nothing
+    torch_registrations.register()  # once more changes nothing
     t = torch.ones(2)
     assert torch.nn.Parameter(t).data_ptr() == t.data_ptr()
     assert torch.nn.Parameter().shape == (0,)
