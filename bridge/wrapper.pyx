@@ -273,7 +273,7 @@ cdef class Wrapper(Handle):
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The CUDA Array Interface, version 3; AttributeError if it is not CUDA memory."""
-        from bridge.exchange.interface_export import export_cuda_interface
+        from bridge.exchange.buffer_export import export_cuda_interface
 
         interface = export_cuda_interface(self.impl)
         if unlikely(is_observed()):
@@ -283,7 +283,7 @@ cdef class Wrapper(Handle):
     @property
     def __array_interface__(self) -> dict[str, Any]:
         """NumPy's array interface, version 3; AttributeError if it is not host memory."""
-        from bridge.exchange.interface_export import export_array_interface
+        from bridge.exchange.buffer_export import export_array_interface
 
         interface = export_array_interface(self.impl)
         if unlikely(is_observed()):

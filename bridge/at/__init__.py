@@ -111,9 +111,7 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        from bridge.at.torch_namespaces import namespace
-
-        found: Any = namespace(_torch_runner.run, name)
+        found: Any = _torch_ops.namespace(_torch_runner.run, name)
         if found is None:
             if name.startswith("__") and name not in _OPERATORS:
                 raise AttributeError(f"module 'bridge.at' has no attribute {name!r}")

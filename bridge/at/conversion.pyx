@@ -9,7 +9,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
 from bridge.c10.copy cimport requested_copy
-from bridge.c10.layout cimport MAX_OFFSET, checked_mul, checked_numel
+from bridge.c10.layout cimport MAX_OFFSET, checked_mul, checked_numel, wrapped_mul
 from bridge.c10.reports cimport is_observed, report_copy, unlikely
 from bridge.c10.tensor_impl cimport (
     TensorImpl,
@@ -26,7 +26,6 @@ from bridge.c10.tensor_impl cimport (
     snapshot,
 )
 from bridge.c10.type_meta cimport TypeMeta, as_type
-from bridge.c10.wrapping cimport wrapped_mul
 from bridge.c10 cimport views
 from bridge.exchange.device_memory cimport to_device
 from bridge.exchange.import_tensor cimport import_tensor

@@ -9,8 +9,8 @@ cimport cython
 from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
 
 from bridge.at.conversion cimport require_pod
+from bridge.c10.array_ref cimport to_int64
 from bridge.c10.dims cimport Dims, parse_dims, require_numel
-from bridge.c10.integers cimport to_int64
 from bridge.c10.copy cimport contiguous_copy, copy_elements
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport checked_mul, checked_numel, contiguous_strides, extent

@@ -18,8 +18,8 @@ from bridge.at.storage_ops cimport (
     set_source,
     storage_offset_of,
 )
+from bridge.c10.array_ref cimport to_int64
 from bridge.c10.dims cimport Dims, parse_dims, parse_dims_args, wrap_dim
-from bridge.c10.integers cimport to_int64
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.handle cimport Handle
 from bridge.c10.python_api cimport word8, word32, word64

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""ArrayRef: a read-only view of int64 values, which keeps them alive."""
+"""ArrayRef: a read-only view of int64 values, which it keeps; int64 out of Python objects."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -13,13 +13,12 @@ from cpython.buffer cimport (
     PyBUF_WRITABLE,
     PyObject_CheckBuffer,
 )
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from bridge.c10.integers cimport to_int64
-
-from bridge.c10.errors import EnforceIndexError, EnforceTypeError, EnforceValueError
+from bridge.c10.errors import EnforceIndexError, EnforceTypeError, EnforceValueError, shown
 
 
 # pyi: class Shape(tuple[int, ...]):
@@ -339,3 +338,25 @@ cdef ArrayRef array_ref_of(const int64_t* values, Py_ssize_t n):
     cdef ArrayRef ref = ArrayRef.__new__(ArrayRef)
     memcpy(ref.allocate(n), values, n * sizeof(int64_t))
     return ref
+
+
+cdef int64_t index_to_int64(object value, str caller) except? -1:
+    """Do what `to_int64` does, for everything but an ``int`` that fits."""
+    cdef int overflow = 0
+    cdef int64_t result
+    if not PyLong_Check(value):
+        try:
+            value = value.__index__()
+        except AttributeError:
+            raise EnforceTypeError(
+                f"Sizes are integers, and this is none: {shown(value)}.", caller) from None
+        except TypeError as error:
+            raise EnforceTypeError(
+                f"Sizes are integers, not {type(value).__name__}.", caller) from error
+        if not PyLong_Check(value):
+            raise EnforceTypeError(
+                f"Sizes are integers, and this __index__ returned {value!r}.", caller)
+    result = PyLong_AsLongLongAndOverflow(value, &overflow)
+    if overflow:
+        raise EnforceValueError(f"{value} does not fit an int64.", caller)
+    return result

@@ -8,8 +8,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from bridge.c10.array_ref cimport INLINE_DIMS, ArrayRef
-from bridge.c10.integers cimport to_int64
+from bridge.c10.array_ref cimport INLINE_DIMS, ArrayRef, to_int64
 from bridge.c10.layout cimport checked_mul, checked_numel
 
 from bridge.c10.errors import EnforceIndexError, EnforceTypeError, EnforceValueError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
 
 cdef extern from *:
     """
@@ -24,3 +24,14 @@ cdef int64_t block(
 cdef int view_strides(
     const int64_t* old_sizes, const int64_t* old_strides, int old_ndim,
     const int64_t* new_sizes, int64_t* new_strides, int new_ndim) noexcept nogil
+
+
+# Strides and offsets that reach no element may have any value. They wrap around, as in ATen; of
+# signed numbers C leaves undefined what happens.
+
+cdef inline int64_t wrapped_add(int64_t a, int64_t b) noexcept nogil:
+    return <int64_t>(<uint64_t>a + <uint64_t>b)
+
+
+cdef inline int64_t wrapped_mul(int64_t a, int64_t b) noexcept nogil:
+    return <int64_t>(<uint64_t>a * <uint64_t>b)

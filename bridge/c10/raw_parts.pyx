@@ -5,12 +5,10 @@
 from cpython.buffer cimport (
     PyBUF_FORMAT,
     PyBUF_ND,
-    PyBUF_SIMPLE,
     PyBUF_STRIDES,
     PyBUF_WRITABLE,
-    PyBuffer_Release,
-    PyObject_GetBuffer,
 )
+from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.dims cimport Dims, parse_dims, require_numel
@@ -78,17 +76,6 @@ def byte_view(TensorImpl impl) -> ByteView:
     return view
 
 
-cdef class _BufferOwner:
-    """Keeps an exported buffer until the tensors that use it are gone."""
-
-    cdef Py_buffer buffer
-    cdef bint exported
-
-    def __dealloc__(self):
-        if self.exported:
-            PyBuffer_Release(&self.buffer)
-
-
 def from_buffer(
     buffer: BufferLike, sizes: Dims, TypeMeta dtype, bint misaligned=False
 ) -> TensorImpl:
@@ -98,7 +85,7 @@ def from_buffer(
 
     Raises EnforceNotMet: a non-POD type, invalid sizes, or a buffer of another number of bytes.
     """
-    cdef _BufferOwner owner = _BufferOwner.__new__(_BufferOwner)
+    cdef Py_buffer* given
     cdef Dims dims = parse_dims(sizes, "from_buffer")
     cdef int64_t numel = require_numel(dims.data, dims.n, "from_buffer")
     cdef int64_t nbytes
@@ -108,19 +95,21 @@ def from_buffer(
         raise EnforceNotMet(
             f"A buffer holds POD elements, not {dtype}.", "from_buffer", condition="dtype.is_pod")
     nbytes = checked_mul(numel, dtype.itemsize)
-    PyObject_GetBuffer(buffer, &owner.buffer, PyBUF_SIMPLE)
-    owner.exported = True
-    if nbytes < 0 or owner.buffer.len != nbytes:
+    owner = PyMemoryView_FromObject(buffer)
+    if not owner.c_contiguous:
+        raise BufferError(f"The buffer of {type(buffer).__name__} is not contiguous.")
+    given = PyMemoryView_GET_BUFFER(owner)
+    if nbytes < 0 or given.len != nbytes:
         raise EnforceNotMet(
-            f"The buffer has {owner.buffer.len} bytes, and {numel} elements of {dtype} take "
+            f"The buffer has {given.len} bytes, and {numel} elements of {dtype} take "
             f"{nbytes}.", "from_buffer", condition="len(buffer) == nbytes")
     storage = new_storage(DL_CPU, 0)
     impl = new_impl(storage, dtype)
     impl.set_contiguous(dims.data, dims.n, numel)
-    install(storage, owner, <char*>owner.buffer.buf, dtype, nbytes,
-            EXTERNAL | READONLY if owner.buffer.readonly else EXTERNAL)
+    install(storage, owner, <char*>given.buf, dtype, nbytes,
+            EXTERNAL | READONLY if given.readonly else EXTERNAL)
     if not misaligned and numel \
-            and <uintptr_t>owner.buffer.buf % <uintptr_t>min(dtype.itemsize, 8) != 0:
+            and <uintptr_t>given.buf % <uintptr_t>min(dtype.itemsize, 8) != 0:
         return contiguous_copy(impl, "from_buffer")
     return impl
 

@@ -41,40 +41,11 @@ cdef int observed = 0
 cdef object _observer = None
 
 
-class Observer:
-    """The methods that the functions below call while `observed` is not 0."""
+def register_observer(observer: Any) -> None:
+    """Register the object that the functions below call while `observed` is not 0.
 
-    def outermost(self) -> bool:
-        """Return whether this context is observed and no conversion is under way in it."""
-        raise NotImplementedError
-
-    def run(
-        self,
-        call: str,
-        source: object,
-        target: str,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
-        """Return ``function(*args, **kwargs)``, the conversion `call` of `source` to `target`."""
-        raise NotImplementedError
-
-    def shared(self, call: str, source: object, target: str, nbytes: int) -> None:
-        """Record a finished conversion that copied nothing."""
-        raise NotImplementedError
-
-    def copying(self, nbytes: int, reason: str) -> None:
-        """Record, or refuse with BufferError, a copy in the conversion under way."""
-        raise NotImplementedError
-
-    def together(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Return ``function(*args)``; record the conversions in it only if it succeeds."""
-        raise NotImplementedError
-
-
-def register_observer(observer: Observer) -> None:
-    """Register the only Observer (bridge.see.contexts does)."""
+    bridge.see.contexts has its class.
+    """
     global _observer
     _observer = observer
 

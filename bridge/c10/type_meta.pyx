@@ -472,45 +472,24 @@ def undefined() -> TypeMeta:
 
 cdef enum:
     CODES = 32
-    WIDTHS = 13
+    WIDTHS = 129
 
 # The rows of one lane by code and width; borrowed references, since rows are never freed.
 cdef (void*)[CODES * WIDTHS] _one_lane
 
-
-cdef int _place(int code, int bits) noexcept:
-    """Return the index into `_one_lane`; -1 for a code or a width that no row has."""
-    cdef int width
-    if code >= CODES:
-        return -1
-    if bits <= 8:
-        width = bits
-    elif bits == 16:
-        width = 9
-    elif bits == 32:
-        width = 10
-    elif bits == 64:
-        width = 11
-    elif bits == 128:
-        width = 12
-    else:
-        return -1
-    return code * WIDTHS + width
-
-
 for (_code, _width, _lanes), _meta in _by_dlpack.items():
     if _lanes == 1:
-        _one_lane[_place(_code, _width)] = <void*>_meta
+        _one_lane[<int>_code * WIDTHS + <int>_width] = <void*>_meta
 
 
 cdef TypeMeta from_dlpack_type(DLDataType dtype):
     """Return the row of a DLPack type, or None if there is none."""
-    cdef int place
+    cdef void* row
     if dtype.lanes == 1:
-        place = _place(dtype.code, dtype.bits)
-        if place < 0 or _one_lane[place] == NULL:
+        if dtype.code >= CODES or dtype.bits >= WIDTHS:
             return None
-        return <TypeMeta>_one_lane[place]
+        row = _one_lane[dtype.code * WIDTHS + dtype.bits]
+        return None if row == NULL else <TypeMeta>row
     return _by_dlpack.get((dtype.code, dtype.bits, dtype.lanes))
 
 

@@ -19,9 +19,10 @@ from bridge.c10.layout cimport (
     contiguous_strides,
     extent,
     view_strides,
+    wrapped_add,
+    wrapped_mul,
 )
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, like, seen
-from bridge.c10.wrapping cimport wrapped_add, wrapped_mul
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceValueError
 

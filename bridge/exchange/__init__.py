@@ -5,6 +5,6 @@ Import: `import_tensor` takes any object; it calls `torch_import`, `numpy`, the 
 library in `registry`, `dlpack_producers`, `buffer_import`, `array_doors`
 or `arrow_import`. `fresh_memory` finds out what is a copy.
 
-Export: `torch_export`, `numpy`, `dlpack_capsule`, `buffer_export`, `interface_export`,
+Export: `torch_export`, `numpy`, `dlpack_capsule`, `buffer_export`,
 `arrow_export`, and the exporters of `registry`.
 """

@@ -28,22 +28,20 @@ from bridge.c10.tensor_impl cimport (
 )
 from bridge.c10.type_meta cimport uint8_type
 from bridge.dlpack.abi cimport DL_CPU, has_streams
-from bridge.exchange.arrow_abi cimport (
+from bridge.exchange.arrow_structures cimport (
     ARROW_NULLABLE,
+    MAX_LIST,
     ArrowArray,
     ArrowDeviceArray,
     ArrowSchema,
+    Field,
+    read_field,
+    schema_of,
 )
-from bridge.exchange.arrow_capsules cimport schema_of
-from bridge.exchange.arrow_schema cimport Field, read_field
-from bridge.exchange.dlpack_deleters cimport drop_owner
-from bridge.exchange.dlpack_export cimport refuse_non_pod
+from bridge.exchange.dlpack_export cimport drop_owner, refuse_non_pod
 from bridge.exchange.numpy cimport export_array, import_array
 
 from bridge.c10.errors import EnforceBufferError
-
-cdef enum:
-    MAX_LIST = 0x7FFFFFFF       # elements of a list of one size
 
 cdef dict _FORMATS = {
     "int8": b"c", "int16": b"s", "int32": b"i", "int64": b"l", "uint8": b"C", "uint16": b"S",

@@ -11,18 +11,21 @@ from bridge.c10.copy cimport requested_copy
 from bridge.c10.storage cimport EXTERNAL
 from bridge.c10.tensor_impl cimport TensorImpl, storage_flags
 from bridge.dlpack.abi cimport DL_CPU, DLDevice, has_streams
-from bridge.exchange.arrow_abi cimport ArrowDeviceArray, ArrowSchema
-from bridge.exchange.arrow_capsules cimport (
+from bridge.exchange.arrow_layout cimport import_column, import_table
+from bridge.exchange.arrow_structures cimport (
+    ArrowDeviceArray,
     ArrowOwner,
+    ArrowSchema,
     OwnedSchema,
     OwnedStream,
+    is_struct,
     own_array,
     own_device_array,
     own_stream,
+    read_columns,
+    read_field,
     schema_of,
 )
-from bridge.exchange.arrow_layout cimport import_column, import_table
-from bridge.exchange.arrow_schema cimport is_struct, read_columns, read_field
 from bridge.exchange.buffer_import cimport fast_import_buffer
 from bridge.exchange.fresh_memory cimport as_copy, is_same, must_prove
 

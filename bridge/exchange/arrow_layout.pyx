@@ -15,9 +15,7 @@ from bridge.c10.tensor_impl cimport TensorImpl, allocated, device_index_of, devi
 from bridge.c10.type_meta cimport TypeMeta, as_type, uint8_type
 from bridge.c10.views cimport permute, select, unsqueeze
 from bridge.dlpack.abi cimport DL_CPU, DLDevice, DLTensor
-from bridge.exchange.arrow_abi cimport ArrowArray
-from bridge.exchange.arrow_capsules cimport ArrowOwner
-from bridge.exchange.arrow_schema cimport Field
+from bridge.exchange.arrow_structures cimport ArrowArray, ArrowOwner, Field
 from bridge.exchange.dlpack_import cimport adopt
 from bridge.exchange.numpy cimport export_array, import_array
 

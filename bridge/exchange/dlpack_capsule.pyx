@@ -28,8 +28,7 @@ from bridge.dlpack.abi cimport (
 from bridge.dlpack.capsule cimport new_capsule
 from bridge.exchange.consumers cimport fit_for_consumer
 from bridge.exchange.device_memory cimport to_device
-from bridge.exchange.dlpack_deleters cimport IN_CAPSULE
-from bridge.exchange.dlpack_export cimport export_legacy, export_versioned
+from bridge.exchange.dlpack_export cimport IN_CAPSULE, export_legacy, export_versioned
 from bridge.exchange.import_tensor cimport tristate
 
 from bridge.c10.device import Device

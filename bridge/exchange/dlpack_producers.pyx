@@ -145,13 +145,8 @@ cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_hos
     except (BufferError, TypeError):
         raise
     except Exception as error:
-        from bridge.exchange.refusal import reason_of
-        raise BufferError(
-            f"{type(x).__name__}.__dlpack__ does not export its memory: "
-            f"{type(error).__name__}: {reason_of(error)}") from error
-    if not PyCapsule_CheckExact(capsule):
-        raise BufferError(
-            f"{type(x).__name__}.__dlpack__ returned {type(capsule).__name__}, not a capsule.")
+        _refuse(x, "__dlpack__", error)
+    _require_capsule(capsule, x, "__dlpack__")
     try:
         managed = consume_capsule(capsule)
     except BaseException:
@@ -179,6 +174,21 @@ cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_hos
                 "copy=None.")
         report_copy(impl.c_numel * impl.c_dtype.itemsize, _PRODUCER)
     return impl
+
+
+cdef int _refuse(object x, str method, object error) except -1:
+    """Raise the BufferError of a producer whose method raised `error`."""
+    from bridge.exchange.refusal import reason_of
+    raise BufferError(
+        f"{type(x).__name__}.{method} does not export its memory: {type(error).__name__}: "
+        f"{reason_of(error)}") from error
+
+
+cdef int _require_capsule(object capsule, object x, str method) except -1:
+    if not PyCapsule_CheckExact(capsule):
+        raise BufferError(
+            f"{type(x).__name__}.{method} returned {type(capsule).__name__}, not a capsule.")
+    return 0
 
 
 cdef bint _is_page_locked(ManagedTensor managed) except -1:
@@ -247,13 +257,8 @@ cdef TensorImpl import_capsule_method(object x, object copy):
     except (BufferError, TypeError):
         raise
     except Exception as error:
-        from bridge.exchange.refusal import reason_of
-        raise BufferError(
-            f"{type(x).__name__}.to_dlpack() does not export its memory: "
-            f"{type(error).__name__}: {reason_of(error)}") from error
-    if not PyCapsule_CheckExact(capsule):
-        raise BufferError(
-            f"{type(x).__name__}.to_dlpack() returned {type(capsule).__name__}, not a capsule.")
+        _refuse(x, "to_dlpack()", error)
+    _require_capsule(capsule, x, "to_dlpack()")
     managed = consume_capsule(capsule)
     managed.source = type(x)
     return adopt_managed(managed, 0, copy)

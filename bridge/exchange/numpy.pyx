@@ -21,7 +21,7 @@ from libc.string cimport memcpy
 
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.device cimport host_accessible
-from bridge.c10.layout cimport block, checked_mul
+from bridge.c10.layout cimport block, checked_mul, wrapped_mul
 from bridge.c10.python_api cimport (
     RELEASE_GIL_NBYTES,
     owned,
@@ -43,7 +43,6 @@ from bridge.c10.tensor_impl cimport (
     storage_of,
 )
 from bridge.c10.type_meta cimport TypeMeta, as_type
-from bridge.c10.wrapping cimport wrapped_mul
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.dlpack_export cimport refuse_non_pod
 

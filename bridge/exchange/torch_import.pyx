@@ -37,8 +37,7 @@ from bridge.c10.type_meta cimport TypeMeta, as_type, from_dlpack_type
 from bridge.dlpack.abi cimport DL_BOOL, DL_COMPLEX, DL_INT, DL_UINT, DLDataType, DLTensor
 from bridge.exchange.dlpack_import cimport adopt
 from bridge.exchange.torch_api cimport has_tangent, load_torch, torch, torch_c
-from bridge.exchange.torch_description cimport described
-from bridge.exchange.torch_layout cimport reads_plain
+from bridge.exchange.torch_layout cimport described, reads_plain
 from bridge.exchange.torch_storage cimport check_borrowed, lead_of_lent, retain_borrowed
 
 from bridge.c10.reports import ASKED as _ASKED

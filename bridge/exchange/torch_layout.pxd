@@ -6,6 +6,7 @@ from bridge.c10.slots cimport type_of
 from bridge.c10.storage cimport Storage, begin_of, nbytes_of
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10.type_meta cimport TypeMeta
+from bridge.dlpack.abi cimport DLTensor
 
 cdef enum:
     MOST_DIMS = 5           # whose sizes torch keeps in the TensorImpl
@@ -28,6 +29,8 @@ cdef struct Places:
     PyObject* types[TYPES]      # the TypeMeta of a number of torch's; they live for ever
 
 cdef Places places
+cdef object described(object tensor, DLTensor* description)
+cdef bint has_lazy_bit(object tensor, bint is_complex) except -1
 
 
 # Objects are passed as pointers: Cython counts a reference to a field that it passes as an object.

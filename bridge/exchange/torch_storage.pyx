@@ -43,8 +43,7 @@ from bridge.exchange.torch_api cimport (
     torch_type,
     untyped_storage,
 )
-from bridge.exchange.torch_description cimport described
-from bridge.exchange.torch_layout cimport reads_contained
+from bridge.exchange.torch_layout cimport described, reads_contained
 
 from bridge.c10.errors import EnforceBufferError
 

@@ -56,8 +56,12 @@ from bridge.dlpack.abi cimport (
     DLTensor,
 )
 from bridge.dlpack.capsule cimport call_deleter, new_capsule
-from bridge.exchange.dlpack_deleters cimport HELD, release_versioned
-from bridge.exchange.dlpack_export cimport export_legacy, export_versioned
+from bridge.exchange.dlpack_export cimport (
+    HELD,
+    export_legacy,
+    export_versioned,
+    release_versioned,
+)
 from bridge.exchange.torch_api cimport (
     address_of,
     is_plain,
@@ -68,8 +72,7 @@ from bridge.exchange.torch_api cimport (
     untyped_storage,
     without_modes,
 )
-from bridge.exchange.torch_description cimport described, has_lazy_bit
-from bridge.exchange.torch_layout cimport reads_offset
+from bridge.exchange.torch_layout cimport described, has_lazy_bit, reads_offset
 from bridge.exchange.torch_storage cimport torch_owner
 
 from bridge.exchange.torch_devices import lacks_memory, require_torch_device

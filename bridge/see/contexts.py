@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Context managers that observe conversions: `Audit` records them, `NoCopy` forbids copies.
+"""Context managers that observe conversions: `Audit` logs them, `NoCopy` forbids copies.
 
 Contexts are bound by ``contextvars``: they have no effect in other threads or asyncio tasks, except
 tasks created inside, which start with a copy of the context. Open contexts form a linked list, the
@@ -13,13 +13,122 @@ from _thread import allocate_lock
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from bridge.c10 import reports
 from bridge.c10.errors import EnforceBufferError
 from bridge.c10.tensor_impl import TensorImpl
-from bridge.see.audit_log import AuditLog, Record
 from bridge.see.type_names import type_name
+
+
+class Record(NamedTuple):
+    """One conversion.
+
+    route: the call with source and target, as ``"from_dlpack: numpy.ndarray -> at.Tensor"``.
+    copied: whether bytes were copied; otherwise memory is shared.
+    nbytes: the number of bytes copied, counting repeated copies, or of bytes shared.
+    reason: why bytes were copied; "" if they are shared.
+    """
+
+    route: str
+    copied: bool
+    nbytes: int
+    reason: str
+
+    @property
+    def shared(self) -> bool:
+        """Whether memory is shared; the opposite of `copied`."""
+        return not self.copied
+
+    @property
+    def how(self) -> str:
+        """``"shared"`` or ``"copied"``."""
+        return "copied" if self.copied else "shared"
+
+    @property
+    def bytes(self) -> int:
+        """The same as `nbytes`."""
+        return self.nbytes
+
+
+class AuditLog:
+    """The conversions that an audit recorded, in the order in which they ended; prints as a table.
+
+    >>> import bridge
+    >>> with bridge.audit() as log:
+    ...     x = bridge.from_dlpack(b"abc", copy=True)
+    >>> print(log)
+    route                              how     bytes  reason
+    from_dlpack: bytes -> at.Tensor    copied      3  copy=True was asked for
+    1 conversion, 3 bytes copied
+    """
+
+    __slots__ = ("_records",)
+
+    _records: list[Record]
+
+    def __init__(self) -> None:
+        self._records = []
+
+    @property
+    def records(self) -> list[Record]:
+        """The records so far, in a new list."""
+        return list(self._records)
+
+    @property
+    def copied_bytes(self) -> int:
+        """The number of bytes copied by all conversions."""
+        return sum(record.nbytes for record in self._records if record.copied)
+
+    @property
+    def shared_bytes(self) -> int:
+        """The number of bytes shared by all conversions."""
+        return sum(record.nbytes for record in self._records if not record.copied)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        return [
+            (record.route, record.how, str(record.nbytes), record.reason)
+            for record in self._records
+        ]
+
+    def _summary(self) -> str:
+        n = len(self._records)
+        return f"{n} conversion{'' if n == 1 else 's'}, {self.copied_bytes} bytes copied"
+
+    def __str__(self) -> str:
+        rows = [("route", "how", "bytes", "reason"), *self._rows()]
+        width = max(len(row[0]) for row in rows) + 2
+        digits = max(len(row[2]) for row in rows)
+        lines = [
+            f"{route:<{width}}  {how:<6}  {nbytes:>{digits}}  {reason}".rstrip()
+            for route, how, nbytes, reason in rows
+        ]
+        return "\n".join([*lines, self._summary()])
+
+    def __repr__(self) -> str:
+        return f"<AuditLog: {self._summary()}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        head = "".join(f"<th>{name}</th>" for name in ("route", "how", "bytes", "reason"))
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in self._rows()
+        )
+        return (
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"<p>{escape(self._summary())}</p>"
+        )
 
 
 class _Link:
@@ -95,10 +204,11 @@ def _record(record: Record) -> None:
             link.log._records.append(record)
 
 
-class _Observer(reports.Observer):
+class _Observer:
     """Records conversions in the logs of the open contexts, and refuses copies."""
 
     def outermost(self) -> bool:
+        """Return whether this context is observed and no conversion is under way in it."""
         return _current.get() is None and any(True for _ in _open_links())
 
     def run(
@@ -110,6 +220,7 @@ class _Observer(reports.Observer):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
+        """Return ``function(*args, **kwargs)``, the conversion `call` of `source` to `target`."""
         conversion = _Conversion(_route(call, source, target))
         _current.set(conversion)
         try:
@@ -128,9 +239,11 @@ class _Observer(reports.Observer):
         return result
 
     def shared(self, call: str, source: object, target: str, nbytes: int) -> None:
+        """Record a finished conversion that copied nothing."""
         _record(Record(_route(call, source, target), False, nbytes, ""))
 
     def together(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Return ``function(*args)``; record the conversions in it only if it succeeds."""
         records: list[Record] = []
         outer = _held.set(records)
         try:
@@ -142,6 +255,7 @@ class _Observer(reports.Observer):
         return result
 
     def copying(self, nbytes: int, reason: str) -> None:
+        """Record, or refuse with BufferError, a copy in the conversion under way."""
         conversion = _current.get()
         if conversion is None or (reason == reports.PRODUCER and conversion.reasons):
             return

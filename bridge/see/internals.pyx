@@ -27,7 +27,7 @@ from bridge.c10.tensor_impl cimport (
     storage_of,
 )
 from bridge.dlpack.capsule cimport ManagedTensor
-from bridge.exchange.arrow_capsules cimport ArrowOwner
+from bridge.exchange.arrow_structures cimport ArrowOwner
 from bridge.exchange.fresh_memory cimport KeptMemory
 
 import gc

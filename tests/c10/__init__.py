@@ -6,9 +6,9 @@
 - layout, views: at/test_tensor_properties, at/test_tensor_views
 - allocation, content, resizing: caffe2/tensor/test_tensor_data, caffe2/tensor/test_tensor_share,
   caffe2/tensor/test_tensor_resize
-- dims, integers: test_array_ref
+- dims: test_array_ref
 - handle: test_wrapper
-- reports: see/test_audit_log, see/test_contexts
+- reports: see/test_contexts_log, see/test_contexts
 - raw_parts: test_pickling
 - *: test_limits, test_reentrancy, test_windows
 """

@@ -2,7 +2,7 @@
 """Tests of `bridge.exchange`; the modules whose tests have another name::
 
 - array_doors: test_array_method, test_array_interface, test_cuda_frameworks
-- arrow_capsules, arrow_layout, arrow_schema: test_arrow_import, matrix/test_arrow
+- arrow_layout, arrow_structures: test_arrow_import, matrix/test_arrow
 - buffer_export: test_wrapper, test_lifetime
 - consumers: test_consumers, test_torch_import_modes, test_torch_export
 - conversion: test_front, test_one_copy
@@ -15,7 +15,6 @@
 - nested_strings: test_front
 - device_memory: test_device_memory, libraries/test_cupy, test_front
 - torch_api: test_torch_import, test_torch_export
-- torch_description: test_torch_import, test_torch_storage_changes
 - torch_settings: caffe2/execution/test_function_operator
 - *: test_array_interface, test_array_method, test_arrow_libraries, test_concurrent_routes,
   test_cuda, test_cuda_frameworks, test_cuda_out_of_memory, test_cuda_processes, test_cuda_rules,

@@ -3,5 +3,5 @@
 
 - capsule_memory, find_memory, impl_memory, internals, producer_memory, sharers,
   tensor_memory, torch_memory: test_explain
-- type_names: test_audit_log
+- type_names: test_contexts_log
 """

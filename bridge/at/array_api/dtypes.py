@@ -8,6 +8,8 @@ import sys
 from collections import namedtuple
 from typing import Any
 
+import numpy as np
+
 from bridge.at.tensor import Tensor
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceTypeError
@@ -27,6 +29,8 @@ _SIGNED = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 _REAL = ("float32", "float64")
 _COMPLEX = ("complex64", "complex128")
+# Within each, types are promoted as NumPy does, to another of them.
+_PROMOTED = (("bool",), (*_SIGNED, *_UNSIGNED), (*_REAL, *_COMPLEX))
 NAMES = ("bool", *_SIGNED, *_UNSIGNED, *_REAL, *_COMPLEX)
 
 # The kinds of `isdtype`.
@@ -44,27 +48,13 @@ finfo_object = namedtuple("finfo_object", "bits eps max min smallest_normal dtyp
 iinfo_object = namedtuple("iinfo_object", "bits max min dtype")
 
 
-@functools.cache
-def _joined(a: str, b: str) -> str | None:
-    """Return the name of the type that two others are promoted to, or None."""
-    for kind in (("bool",), _SIGNED, _UNSIGNED, _REAL, _COMPLEX):
-        if a in kind and b in kind:
-            return kind[max(kind.index(a), kind.index(b))]
-    if a in _UNSIGNED and b in _SIGNED:
-        # the smallest signed type that has all values of both; there is none beside uint64
-        rank = max(_UNSIGNED.index(a) + 1, _SIGNED.index(b))
-        return _SIGNED[rank] if rank < len(_SIGNED) else None
-    if a in _REAL and b in _COMPLEX:
-        return _COMPLEX[max(_REAL.index(a), _COMPLEX.index(b))]
-    return None
-
-
 def promoted(a: TypeMeta, b: TypeMeta) -> TypeMeta | None:
     """Return the type of the standard's promotion table; None where it has no row."""
-    name = _joined(a.name, b.name) or _joined(b.name, a.name)
-    if name is None:
-        return a if a is b else None
-    return as_type(name)
+    for kind in _PROMOTED:
+        if a.name in kind and b.name in kind:
+            name = np.promote_types(a.numpy, b.numpy).name
+            return as_type(name) if name in kind else None  # uint64 and int64 have none
+    return a if a is b else None
 
 
 def _type_of(x: Any) -> TypeMeta:

@@ -17,7 +17,7 @@ from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 
 from bridge.dlpack.abi cimport DLTensor
 from bridge.exchange.torch_api cimport torch_type
-from bridge.exchange.torch_description cimport described
+from bridge.exchange.torch_layout cimport described
 
 # For how many types and sizes of inputs an operator, a module or a part of a compiled net keeps a
 # tape or code: as many as torch.compile compiles a function for. FC, Relu and Softmax take 4

@@ -41,7 +41,7 @@ from bridge.caffe2.execution.tape cimport Call, Tape
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU, DLDataType, DLTensor
 from bridge.exchange.torch_api cimport torch_c
-from bridge.exchange.torch_description cimport described
+from bridge.exchange.torch_layout cimport described
 from bridge.exchange.torch_export cimport torch_operand
 from bridge.exchange.torch_import cimport import_torch
 

@@ -19,7 +19,7 @@ from bridge.caffe2.execution.tape cimport Call, Tape
 from bridge.exchange.torch_settings cimport is_neutral, is_observed
 from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DLTensor
 from bridge.exchange.torch_api cimport address_of, is_plain, torch_c, torch_loaded, untyped_storage
-from bridge.exchange.torch_description cimport described
+from bridge.exchange.torch_layout cimport described
 from bridge.exchange.torch_import cimport import_torch
 
 cdef enum:

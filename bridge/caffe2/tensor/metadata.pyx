@@ -7,7 +7,7 @@ import warnings
 
 from libc.stdint cimport int64_t
 
-from bridge.c10.integers cimport to_int64
+from bridge.c10.array_ref cimport to_int64
 from bridge.c10.python_api cimport word8, word32, word64
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,

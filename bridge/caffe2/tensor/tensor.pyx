@@ -10,8 +10,8 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10 cimport allocation, content, resizing, views
+from bridge.c10.array_ref cimport to_int64
 from bridge.c10.dims cimport Dims, parse_dims_args
-from bridge.c10.integers cimport to_int64
 from bridge.c10.handle cimport Handle
 from bridge.c10.python_api cimport word64
 from bridge.c10.reports cimport is_observed, report_shared, unlikely

@@ -13,7 +13,7 @@ from bridge.caffe2.execution.tape cimport Memory
 from bridge.caffe2.operators.base.row_memory cimport row_at
 from bridge.dlpack.abi cimport DL_CPU, DLTensor
 from bridge.exchange.torch_api cimport load_torch, torch_c
-from bridge.exchange.torch_description cimport described, has_lazy_bit
+from bridge.exchange.torch_layout cimport described, has_lazy_bit
 from bridge.exchange.torch_settings cimport is_observed
 
 from torch import is_grad_enabled

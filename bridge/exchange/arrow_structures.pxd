@@ -5,6 +5,8 @@
 
 from libc.stdint cimport int32_t, int64_t
 
+from bridge.c10.type_meta cimport TypeMeta
+
 # ArrowSchema.flags
 cdef enum:
     ARROW_NULLABLE = 2
@@ -46,3 +48,41 @@ ctypedef struct ArrowArrayStream:
     const char* (*get_last_error)(ArrowArrayStream*) noexcept nogil
     void (*release)(ArrowArrayStream*) noexcept
     void* private_data
+
+cdef class ArrowOwner:
+    cdef ArrowArray array
+    cdef readonly object source     # the class of the object that the array came from
+
+cdef class OwnedSchema:
+    cdef ArrowSchema schema
+
+cdef class OwnedStream:
+    cdef ArrowArrayStream stream
+    cdef object source
+    cdef OwnedSchema schema(self)
+    cdef ArrowOwner chunk(self)
+    cdef int check(self, int status) except -1
+
+cdef ArrowSchema* schema_of(object capsule, object source) except NULL
+cdef ArrowOwner own_array(object capsule, object source)
+cdef ArrowOwner own_device_array(object capsule, object source, ArrowDeviceArray* device)
+cdef OwnedStream own_stream(object capsule, object source)
+
+cdef enum:
+    MAX_LIST = 0x7FFFFFFF       # elements of a list of one size
+    MAX_LISTS = 64      # lists in lists; an array has no more dimensions in NumPy either
+
+# What a schema says of an array of numbers.
+cdef class Field:
+    cdef TypeMeta dtype         # of the elements
+    cdef bint all_null          # Arrow's null type: no element has a value
+    cdef bint bits              # booleans of a bit each
+    cdef bint bool8             # booleans of a byte each, any but 0 true
+    cdef list lists             # sizes of the lists of one size, outermost first
+    cdef list dims              # dimensions of a row as it lies in memory
+    cdef list order             # of these dimensions, for the reader
+    cdef bint permuted          # `order` is another than that in memory
+
+cdef Field read_field(const ArrowSchema* schema, object source)
+cdef list read_columns(const ArrowSchema* schema, object source)
+cdef bint is_struct(const ArrowSchema* schema) noexcept
