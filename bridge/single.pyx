@@ -80,11 +80,9 @@ cdef object wrapper_of(object x, bint caffe2, object copy):
     if not caffe2:
         return wrap(impl)
     if not impl.flags & CONTIGUOUS:
-        if copy is False:
-            raise BufferError(
-                "Caffe2-style tensors are contiguous, and this memory has strides "
-                f"{impl.strides().vec()}. Allow a copy with copy=None.")
-        impl = reported_copy(impl, "Caffe2-style tensors are contiguous", "convert")
+        impl = reported_copy(
+            impl, f"Caffe2-style tensors are contiguous, and it has strides {impl.strides().vec()}",
+            "convert", copy)
     return Caffe2Tensor._wrap(impl)
 
 

@@ -9,5 +9,6 @@ cdef void copy_strided(
 cdef int require_alike(TensorImpl dst, TensorImpl src, str caller) except -1
 cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1
 cdef TensorImpl contiguous_copy(TensorImpl src, str caller)
-cpdef TensorImpl reported_copy(TensorImpl src, str reason, str caller)
+cpdef int require_copy(object copy, int64_t nbytes, str reason) except -1
+cpdef TensorImpl reported_copy(TensorImpl src, str reason, str caller, object copy=*)
 cdef TensorImpl requested_copy(TensorImpl src, str caller)

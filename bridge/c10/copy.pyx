@@ -208,13 +208,25 @@ cdef TensorImpl contiguous_copy(TensorImpl src, str caller):
     return out
 
 
-cpdef TensorImpl reported_copy(TensorImpl src, str reason, str caller):
+cpdef int require_copy(object copy: bool | None, int64_t nbytes, str reason) except -1:
+    """Report that the conversion under way will copy, since `reason`, a clause with the values.
+
+    Raises BufferError: `copy` is False, or inside no_copy().
+    """
+    if copy is False:
+        raise BufferError(f"It cannot be shared: {reason}. Allow a copy with copy=None.")
+    return report_copy(nbytes, reason)
+
+
+cpdef TensorImpl reported_copy(
+    TensorImpl src, str reason, str caller, object copy: bool | None = None
+):
     """Return a contiguous copy in a conversion, reported with `reason`.
 
-    Raises BufferError inside no_copy().
+    Raises BufferError: `copy` is False, or inside no_copy().
     """
     cdef TensorImpl now = seen(src)
-    report_copy(now.c_numel * now.c_dtype.itemsize, reason)
+    require_copy(copy, now.c_numel * now.c_dtype.itemsize, reason)
     return contiguous_copy(src, caller)
 
 

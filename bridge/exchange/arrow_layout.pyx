@@ -5,7 +5,7 @@
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from bridge.c10.copy cimport copy_elements
+from bridge.c10.copy cimport copy_elements, require_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.layout cimport MAX_BYTES, checked_mul, checked_numel
@@ -331,12 +331,8 @@ cdef TensorImpl _as_bools(TensorImpl impl, object copy, bint report):
     cdef TensorImpl out
     cdef uint8_t* to
     cdef int64_t i
-    if copy is False:
-        raise BufferError(
-            "Some of the booleans are other bytes than 0 and 1, so they cannot be shared. Allow a "
-            "copy with copy=None.")
-    if report:
-        report_copy(impl.c_numel, "some of its booleans are other bytes than 0 and 1")
+    if report or copy is False:
+        require_copy(copy, impl.c_numel, "some of its booleans are other bytes than 0 and 1")
     out = allocated(impl.c_sizes, impl.ndim, impl.c_dtype, DL_CPU, 0, "from_dlpack")
     to = <uint8_t*>out.data("from_dlpack")
     for i in range(impl.c_numel):

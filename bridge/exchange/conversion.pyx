@@ -56,16 +56,11 @@ cpdef TensorImpl row_major(TensorImpl impl, object copy: bool | None, int64_t al
     if copy is True:
         return requested_copy(impl, "convert")
     if not is_contiguous_now(impl):
-        if copy is False:
-            raise BufferError(
-                f"The memory has strides {impl.strides().vec()}, and the framework supports "
-                "row-major memory only. Allow a copy with copy=None.")
-        return reported_copy(impl, "it is not row-major, as the framework's memory is", "convert")
+        return reported_copy(
+            impl, f"its strides {impl.strides().vec()} are not row-major, as the framework's are",
+            "convert", copy)
     if numel_of(impl) == 0 or <uintptr_t>impl.data("convert") % <uintptr_t>alignment == 0:
         return impl
-    if copy is False:
-        raise BufferError(
-            f"The memory at {<uintptr_t>impl.data('convert'):#x} is not aligned to {alignment} "
-            "bytes, as the framework's is. Allow a copy with copy=None.")
     return reported_copy(
-        impl, f"it is not aligned to {alignment} bytes, as the framework's memory is", "convert")
+        impl, f"it is not aligned to {alignment} bytes, as the framework's memory is", "convert",
+        copy)

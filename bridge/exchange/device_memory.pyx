@@ -2,9 +2,8 @@
 # cython: language_level=3
 """Memory of devices, which torch allocates; the current device; copies to a device."""
 
-from bridge.c10.copy cimport copy_elements
+from bridge.c10.copy cimport copy_elements, require_copy
 from bridge.c10.device cimport Device
-from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport share_buffer
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, device_index_of, new_pair, seen
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_ROCM_HOST
@@ -50,11 +49,8 @@ cpdef TensorImpl to_device(TensorImpl impl, Device device, object copy: bool | N
     if device.c_type == DL_CPU and impl.dtype().is_pod and (
             here.c_type == DL_CUDA_HOST or here.c_type == DL_ROCM_HOST):
         return as_cpu_memory(impl)
-    if copy is False:
-        raise BufferError(
-            f"The tensor is on {here}; moving it to {device} needs a copy. Allow it with copy=None."
-        )
-    report_copy(impl.numel() * impl.dtype().itemsize, f"it is on {here} and goes to {device}")
+    require_copy(copy, impl.numel() * impl.dtype().itemsize,
+                 f"it is on {here} and goes to {device}, which needs a copy")
     return copied_to(impl, device.c_type, index)
 
 

@@ -6,7 +6,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 
 from bridge.c10.dims cimport Dims, parse_dims
-from bridge.c10.copy cimport contiguous_copy, requested_copy
+from bridge.c10.copy cimport contiguous_copy, requested_copy, require_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport (
     MAX_BYTES,
@@ -16,7 +16,6 @@ from bridge.c10.layout cimport (
     contiguous_strides,
     is_contiguous,
 )
-from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
@@ -138,14 +137,11 @@ cdef TensorImpl _realigned(
     TensorImpl impl, uintptr_t begin, int64_t low, int64_t nbytes, object ctx, int flags,
     object copy,
 ):
-    if copy is False:
-        raise BufferError(
-            f"The data at {begin:#x} is not aligned for {impl.c_dtype}, so it cannot be shared. "
-            "Allow a copy with copy=None.")
     if not host_accessible(device_type_of(impl)):
         raise BufferError(
             f"The data at {begin:#x} on {impl.device()} is not aligned for {impl.c_dtype}.")
-    report_copy(impl.c_numel * impl.c_dtype.itemsize, "its elements are not aligned")
+    require_copy(copy, impl.c_numel * impl.c_dtype.itemsize,
+                 f"its elements, from {begin:#x} on, are not aligned for {impl.c_dtype}")
     impl.offset = -low
     install(impl.storage, ctx, <char*>begin, impl.c_dtype, nbytes, flags | EXTERNAL)
     # copies by bytes, so alignment does not matter to it
@@ -168,11 +164,7 @@ cdef TensorImpl _unpacked(TensorImpl impl, uintptr_t first, object ctx, object c
     if not impl.flags & CONTIGUOUS or not host_accessible(device_type_of(impl)):
         raise BufferError(
             f"Packed elements of {dtype} are exchanged contiguous and in host memory only.")
-    if copy is False:
-        raise BufferError(
-            f"The elements of {dtype} are packed, and here each takes a byte, so they cannot be "
-            "shared. Allow a copy with copy=None.")
-    report_copy(numel, "its elements are packed, and here each takes a byte")
+    require_copy(copy, numel, f"its elements of {dtype} are packed, and here each takes a byte")
     out = allocated(impl.c_sizes, impl.ndim, dtype, device_type_of(impl),
                     device_index_of(impl), "from_dlpack")
     to = <uint8_t*>out.data("from_dlpack")

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from bridge.annotation import Any
+from bridge.c10.copy import require_copy
 from bridge.c10.element_view import as_element
 from bridge.c10.raw_parts import from_items
-from bridge.c10.reports import report_copy
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.c10.type_meta import TypeMeta
 
@@ -23,8 +23,6 @@ def import_strings(x: Any, copy: bool | None = None) -> TensorImpl:
     >>> impl.sizes(), impl.dtype().name
     (ArrayRef([2, 2]), 'string')
     """
-    if copy is False:
-        raise BufferError("Strings are copied into a tensor. Allow it with copy=None.")
     if hasattr(x, "tolist"):
         x = x.tolist()
     sizes: list[int] = []
@@ -40,7 +38,7 @@ def import_strings(x: Any, copy: bool | None = None) -> TensorImpl:
             sizes.append(width)
             level = [item for row in level for item in row]
     nbytes = sum(len(item) for item in level if isinstance(item, (str, bytes)))
-    report_copy(nbytes, "strings are copied into a tensor")
+    require_copy(copy, nbytes, "strings are copied into a tensor")
     string = TypeMeta.Make("string")
     return from_items(sizes, string, [as_element(item, string, "asarray") for item in level])
 

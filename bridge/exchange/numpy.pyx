@@ -19,7 +19,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from bridge.c10.copy cimport requested_copy
+from bridge.c10.copy cimport requested_copy, require_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport block, checked_mul, wrapped_mul
 from bridge.c10.python_api cimport (
@@ -28,7 +28,6 @@ from bridge.c10.python_api cimport (
     publish_pointer,
     raise_pending,
 )
-from bridge.c10.reports cimport report_copy
 from bridge.c10.retained cimport retained_owner
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, flags_of, install
 from bridge.c10.tensor_impl cimport (
@@ -255,11 +254,7 @@ cdef TensorImpl _copied(object array, object copy, str why):
     cdef bridge_array* a = <bridge_array*><PyObject*>array
     cdef TensorImpl out
     cdef int64_t none = 0
-    if copy is False:
-        raise BufferError(
-            f"The array cannot be shared, since {why}. Allow a copy with copy=None, or make one "
-            "with numpy.ascontiguousarray or astype.")
-    report_copy(array.nbytes, why)
+    require_copy(copy, array.nbytes, why)
     import numpy
     # into memory of our own, which is aligned for every framework; a subclass is not asked, since
     # it may not let go of what it adds, such as a unit

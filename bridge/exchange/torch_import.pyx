@@ -13,7 +13,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcmp
 
-from bridge.c10.copy cimport requested_copy
+from bridge.c10.copy cimport requested_copy, require_copy
 from bridge.c10.layout cimport MAX_BYTES, extent
 from bridge.c10.python_api cimport (
     drop_reference,
@@ -232,13 +232,8 @@ cpdef TensorImpl import_new_torch(object tensor: torch.Tensor):
 
 cdef TensorImpl _resolved(object tensor, object copy):
     """Return a copy of a tensor with a lazy bit; its memory holds the values the tensor shows."""
-    if copy is False:
-        which = "conjugate" if tensor.is_conj() else "negative"
-        raise BufferError(
-            f"The tensor has torch's lazy {which} bit: its memory holds other values "
-            f"than it shows, so it cannot be shared. Use tensor.resolve_conj()"
-            ".resolve_neg(), or allow a copy with copy=None.")
-    report_copy(tensor.nbytes, "its memory has torch's lazy conjugate or negative bit")
+    which = "conjugate" if tensor.is_conj() else "negative"
+    require_copy(copy, tensor.nbytes, f"its memory has torch's lazy {which} bit, and other values")
     # clone resolves both bits, in one copy
     plain = tensor.clone(memory_format=torch.contiguous_format)
     return import_new_torch(plain.resolve_conj().resolve_neg())

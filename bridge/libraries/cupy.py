@@ -40,9 +40,7 @@ def export(x: Any, copy: bool | None) -> Any:
         impl = reported_copy(impl, ASKED, "to_cupy")
     elif impl.get_storage().readonly:
         reason = "the memory is read-only, which a CuPy array cannot be"
-        if copy is False:
-            raise BufferError(f"CuPy cannot share it: {reason}. Allow a copy with copy=None.")
-        impl = reported_copy(impl, reason, "to_cupy")
+        impl = reported_copy(impl, reason, "to_cupy", copy)
     try:
         return cupy.from_dlpack(DLPackProducer(impl))
     except (BufferError, MemoryError):

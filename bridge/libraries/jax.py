@@ -14,7 +14,7 @@ import jax
 import jax.dlpack
 import jax.numpy
 
-from bridge.c10.copy import reported_copy
+from bridge.c10.copy import reported_copy, require_copy
 from bridge.c10.reports import ASKED, report_copy
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.conversion import export_source, remaining_copy, row_major
@@ -69,15 +69,10 @@ def import_(x: Any, copy: bool | None) -> TensorImpl | None:
 def _widened(x: Any, copy: bool | None) -> TensorImpl:
     if x.size * _NARROW[x.dtype.name] % 8:
         raise BufferError(f"{x.size} elements of {x.dtype.name} do not fill whole bytes.")
-    if copy is False and x.size:
-        raise BufferError(
-            f"JAX packs {x.dtype.name}, and here each takes a byte, so they cannot be shared. "
-            "Allow a copy with copy=None."
-        )
     if not x.size:
         return import_tensor(jax.device_get(x))
     reason = f"JAX packs {x.dtype.name}, and here each takes a byte"
-    return reported_copy(import_tensor(jax.device_get(x)), reason, "from_dlpack")
+    return reported_copy(import_tensor(jax.device_get(x)), reason, "from_dlpack", copy)
 
 
 def export(x: Any, copy: bool | None) -> Any:
@@ -115,12 +110,7 @@ def place(x: Any, like: Any, copy: bool | None) -> Any:
     device = _device_of(like)
     if x.devices() == {device}:
         return x
-    if copy is False:
-        raise BufferError(
-            f"The array is on another device than {device}; moving it needs a copy. Allow it with "
-            "copy=None."
-        )
-    report_copy(x.nbytes, f"it goes to {device}")
+    require_copy(copy, x.nbytes, f"it is on {x.devices()} and goes to {device}")
     return jax.device_put(x, device)
 
 
@@ -143,13 +133,9 @@ def _copied(x: Any) -> Any:
 
 
 def _narrowed(impl: TensorImpl, copy: bool | None) -> Any:
-    if copy is False and impl.numel():
-        raise BufferError(
-            f"JAX packs {impl.dtype()}, and here each takes a byte, so they cannot be shared. "
-            "Allow a copy with copy=None."
-        )
     if impl.numel():
-        report_copy(impl.numel(), f"JAX packs {impl.dtype()}, and here each takes a byte")
+        reason = f"JAX packs {impl.dtype()}, and here each takes a byte"
+        require_copy(copy, impl.numel(), reason)
     return jax.numpy.array(export_array(impl, "to_jax"))
 
 

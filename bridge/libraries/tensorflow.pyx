@@ -16,7 +16,7 @@ from importlib import import_module
 from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
 
-from bridge.c10.copy cimport reported_copy
+from bridge.c10.copy cimport reported_copy, require_copy
 from bridge.c10.handle cimport Handle
 from bridge.c10.python_api cimport owned
 from bridge.c10.reports cimport report_copy
@@ -191,12 +191,8 @@ cdef TensorImpl _by_array(x, copy):
     if array.ctypes.data == again.ctypes.data:
         impl.storage.flags |= READONLY
         return impl
-    if copy is False:
-        raise BufferError(
-            f"TensorFlow's DLPack does not know {x.dtype.name}, so it is copied. Allow it with "
-            "copy=None.")
     return reported_copy(
-        impl, f"TensorFlow's DLPack does not know {x.dtype.name}", "from_dlpack")
+        impl, f"TensorFlow's DLPack does not know {x.dtype.name}", "from_dlpack", copy)
 
 
 def export(x: Any, copy: bool | None) -> Any:
@@ -261,13 +257,9 @@ cdef bint _fits(TensorImpl impl) noexcept:
 
 
 def _copied(TensorImpl impl, copy):
-    if copy is False and impl.c_numel:
-        raise BufferError(
-            f"TensorFlow's DLPack does not know {impl.c_dtype}, so it is copied. Allow it with "
-            "copy=None.")
     if impl.c_numel:
-        report_copy(impl.c_numel * impl.c_dtype.itemsize,
-                    f"TensorFlow's DLPack does not know {impl.c_dtype}")
+        require_copy(copy, impl.c_numel * impl.c_dtype.itemsize,
+                     f"TensorFlow's DLPack does not know {impl.c_dtype}")
     return tf.constant(export_array(impl, "to_tensorflow"))
 
 
@@ -279,9 +271,7 @@ def _identity(tensor):
 def _string_tensor(TensorImpl impl, copy):
     if impl.c_dtype.name != "string":
         raise BufferError(f"TensorFlow has no tensors of {impl.c_dtype}.")
-    if copy is False:
-        raise BufferError("Strings are copied into a tensor. Allow it with copy=None.")
-    report_copy(impl.c_numel * impl.c_dtype.itemsize, "strings are copied into a tensor")
+    require_copy(copy, impl.c_numel * impl.c_dtype.itemsize, "strings are copied into a tensor")
     if not impl.flags & CONTIGUOUS:
         raise EnforceBufferError(
             "A tensor of strings is converted from contiguous memory only.", "to_tensorflow",
