@@ -12,6 +12,7 @@ import torch
 
 from bridge import c10
 from bridge.caffe2 import core, workspace
+from tests.helpers.isolate import isolated
 
 pytestmark = [
     pytest.mark.usefixtures("fresh_workspace"),
@@ -282,3 +283,73 @@ def test_the_alias_of_a_blob_that_is_overwritten_by_less_has_its_elements_in_eve
         expected = written.tobytes().ljust(8 * size, b"\0")
         assert workspace.FetchBlob("x").tobytes() == expected
         np.testing.assert_array_equal(workspace.FetchBlob("y"), written)
+
+
+ROWS = np.arange(24, dtype=np.float32).reshape(8, 3) + 1
+IDS = np.array([0, 0, 1, 1, 2, 2, 0, 0], np.int32)
+# An operator, its inputs beside ROWS, and those that it refuses for their elements.
+REFUSED_ELEMENTS: list[tuple[str, list[Any], list[Any], dict[str, Any]]] = [
+    ("NanCheck", [], [], {}),
+    ("Gather", [[1, 2]], [[1, -9]], {}),
+    ("Gather", [[1, 2]], [[1, 8]], {}),
+    ("LengthsSum", [[4, 4]], [[4, 3]], {}),
+    ("LengthsMax", [[4, 4]], [[4, 5]], {}),
+    ("LengthsMean", [[4, 4]], [[9, -1]], {}),
+    ("SparseLengthsSum", [[0, 1, 2], [1, 2]], [[0, 1, -2], [1, 2]], {}),
+    ("SparseLengthsSum", [[0, 1, 2], [1, 2]], [[0, 1, 2], [1, 3]], {}),
+    ("UnsortedSegmentSum", [IDS], [IDS - 1], {"num_segments": 3}),
+    ("BatchPermutation", [range(8)], [[0] * 8], {}),
+    ("SquareRootDivide", [range(8)], [range(-1, 7)], {}),
+    ("LabelCrossEntropy", [IDS], [IDS + 1], {}),
+]
+
+
+@pytest.mark.parametrize(("op_type", "given", "refused", "arguments"), REFUSED_ELEMENTS)
+def test_elements_that_an_operator_refuses_are_refused_in_a_compiled_net(
+    op_type: str,
+    given: list[Any],
+    refused: list[Any],
+    arguments: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The graph as it is: what is compiled takes seconds, and is torch's affair.
+    target = "bridge.caffe2.execution.compiled._compiled_graph"
+    monkeypatch.setattr(target, lambda graph, tensors: graph)
+    net = core.Net("refused")
+    net.Proto().type = "compiled"
+    net.Relu("x", "r")
+    names = ["r", *(f"i{i}" for i in range(len(given)))]
+    getattr(net, op_type)(names, "y", **arguments)
+    net.Proto().external_output.append("y")
+
+    def feed_rows(rows: Any, others: list[Any]) -> None:
+        workspace.FeedBlob("x", rows)
+        for i, one in enumerate(others):
+            workspace.FeedBlob(f"i{i}", np.array(one, np.int32))
+
+    feed_rows(ROWS, given)
+    workspace.CreateNet(net)
+    for _ in range(2):
+        feed_rows(ROWS, given)
+        workspace.RunNet(net)
+        feed_rows(ROWS if refused else ROWS * np.float32("inf"), refused)
+        with pytest.raises(c10.EnforceNotMet, match=f"'{op_type}'.*position 1 of net 'refused"):
+            workspace.RunNet(net)
+
+
+@isolated
+def test_a_compiled_net_divides_integers_as_other_nets_do() -> None:
+    net = core.Net("quotient")
+    net.Proto().type = "compiled"
+    net.Div(["a", "b"], "c")
+    net.Copy("c", "d")
+    net.Proto().external_output.append("d")
+    lowest = np.iinfo(np.int32).min
+    workspace.FeedBlob("a", np.array([lowest, lowest, 7, -7], np.int32))
+    workspace.FeedBlob("b", np.array([-1, 1, 2, 2], np.int32))
+    workspace.CreateNet(net)
+    workspace.RunNet(net)
+    assert workspace.FetchBlob("d").tolist() == [lowest, lowest, 3, -3]
+    workspace.FeedBlob("b", np.array([-1, 1, 0, 2], np.int32))
+    with pytest.raises(c10.EnforceNotMet, match="no integer is divided by zero"):
+        workspace.RunNet(net)

@@ -46,7 +46,7 @@ def has_values(*tensors: Tensor) -> bool:
     """Return whether the elements of tensors can be read.
 
     They cannot while torch traces an operator, or infers sizes on its meta device: checks of
-    elements are left out then.
+    elements are left out then, except those of `assert_traced`.
     """
     return not torch.compiler.is_compiling() and all(
         type(one).__name__ in ("Tensor", "Parameter") and not one.is_meta for one in tensors
@@ -61,6 +61,18 @@ def require_all(holds: Tensor, requirement: str, *values: Tensor) -> None:
     """
     if has_values(holds):
         run_kernel(_checked, holds, requirement, *values)
+    else:
+        assert_traced(holds, requirement)
+
+
+def assert_traced(holds: Tensor, requirement: str) -> None:
+    """Make the code of a compiled net fail unless all elements of `holds` are true.
+
+    The operators then run one by one, and raise the error. torch.compile and torch.export of
+    modules leave the check out. The code may compute all else before it.
+    """
+    if type(holds).__name__ == "FakeTensor" and not torch.compiler.is_compiling():
+        torch._assert_async(holds.all(), requirement)
 
 
 def _checked(holds: Tensor, requirement: str, *values: Tensor) -> Tensor:

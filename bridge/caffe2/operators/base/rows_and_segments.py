@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
 from bridge.caffe2.operators.base import length_kernels
-from bridge.caffe2.operators.base.checks import has_values, require
+from bridge.caffe2.operators.base.checks import assert_traced, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 
 _INTEGERS = (torch.int32, torch.int64)
@@ -49,7 +49,10 @@ def check_rows(indices: Tensor, n: int) -> None:
         wide = indices.dtype is torch.int64
         run_kernel(length_kernels.in_range, indices, indices.numel(), n, wide)
         return
-    if not indices.numel() or not has_values(indices):
+    if not indices.numel():
+        return
+    if not has_values(indices):
+        assert_traced((indices >= 0) & (indices < n), "indices are in range")
         return
     if int(indices.min()) < 0 or int(indices.max()) >= n:
         given = sorted(set(indices.reshape(-1).tolist()))
@@ -85,7 +88,7 @@ def copied_rows(data: Tensor, places: Tensor, rows: Tensor) -> Tensor:
 def check_lengths(lengths: Tensor, n_rows: int | None = None) -> None:
     """Raise EnforceNotMet if a length is negative, or the lengths do not add up to `n_rows`.
 
-    Lengths whose values are not known, as in a trace, are not checked.
+    Lengths whose values are not known, as in a trace, are not checked; see `assert_traced`.
     """
     if takes_kernels(lengths, dtype=torch.int32):
         n = -1 if n_rows is None else n_rows
@@ -93,6 +96,10 @@ def check_lengths(lengths: Tensor, n_rows: int | None = None) -> None:
         return
     if has_values(lengths):
         run_kernel(_checked, lengths, n_rows)
+        return
+    assert_traced(lengths >= 0, "lengths are not negative")
+    if n_rows is not None:
+        assert_traced(lengths.sum() == n_rows, "the sum of lengths is the number of rows")
 
 
 def _checked(lengths: Tensor, n_rows: int | None) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import Out, operator
-from bridge.caffe2.operators.base.checks import FLOATS, INTS, has_values, require
+from bridge.caffe2.operators.base.checks import FLOATS, INTS, assert_traced, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 from bridge.caffe2.operators.elementwise import small_kernels
@@ -28,7 +28,9 @@ def nan_check(x: Tensor, *others: Tensor, out: Out = None) -> Tensor:
     """A copy of input 0. Raises EnforceNotMet: it has NaN or infinities."""
     if takes_kernels(x):
         x = run_kernel(small_kernels.finite, x, x.numel())
-    elif has_values(x) and not bool(torch.isfinite(x).all()):
+    elif not has_values(x):
+        assert_traced(torch.isfinite(x), "no element is NaN or infinite")
+    elif not bool(torch.isfinite(x).all()):
         raise EnforceNotMet("Input 0 has NaN or infinities.")
     return x.clone() if out is None else out.copy_(x)
 

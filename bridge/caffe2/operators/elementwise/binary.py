@@ -23,10 +23,10 @@ from bridge.caffe2.operators.base.checks import (
     BOOL,
     NUMBERS,
     NUMBERS_AND_BOOL,
+    assert_traced,
     broadcast_sizes,
     has_values,
     require,
-    require_all,
 )
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
@@ -158,13 +158,24 @@ def div(
     other = _matched(a, b, broadcast, in_place)
     if a.is_floating_point():
         return torch.div(a, other, out=out)
-    if has_values(other):
-        require(bool((other != 0).all()), "no integer is divided by zero")
-        negates = other == -1
-        if bool(negates.any()):  # the processor refuses the lowest number over -1
-            quotient = torch.div(a, other.masked_fill(negates, 1), rounding_mode="trunc")
-            return torch.where(negates, -quotient, quotient, out=out)
-    return torch.div(a, other, rounding_mode="trunc", out=out)
+    return _quotient(a, other, out)
+
+
+def _quotient(a: Tensor, b: Tensor, out: Out = None) -> Tensor:
+    """Return the quotient of integers. Raises EnforceNotMet: one is divided by 0.
+
+    The processor ends the process where it divides by 0, or the lowest number by -1.
+    """
+    negates = b == -1
+    if has_values(b):
+        require(bool((b != 0).all()), "no integer is divided by zero")
+        if not bool(negates.any()):
+            return torch.div(a, b, rounding_mode="trunc", out=out)
+    else:
+        assert_traced(b != 0, "no integer is divided by zero")
+        negates = negates | (b == 0)
+    quotient = torch.div(a, b.masked_fill(negates, 1), rounding_mode="trunc")
+    return torch.where(negates, -quotient, quotient, out=out)
 
 
 def _power_gradient(maker: GradientMaker) -> None:
@@ -315,7 +326,5 @@ def div_gradient(
     if dc.is_floating_point():
         da, db = dc / wide, -dc * c / wide
     else:
-        require_all(b != 0, "no integer is divided by 0")
-        da = torch.div(dc, wide, rounding_mode="trunc")
-        db = torch.div(-dc * c, wide, rounding_mode="trunc")
+        da, db = _quotient(dc, wide), _quotient(-dc * c, wide)
     return _folded(da, a, a.shape, dc), _folded(db, wide, b.shape, dc)

@@ -15,6 +15,7 @@ from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.operators.base.checks import (
     INT32,
     INTS,
+    assert_traced,
     axis_from_front,
     has_values,
     require,
@@ -59,6 +60,9 @@ def batch_permutation(x: Tensor, indices: Tensor, *, out: Out = None) -> Tensor:
     require(indices.shape[0] == n, "there is one index per row", indices, x)
     if has_values(indices):
         run_kernel(_checked_permutation, indices)
+    else:
+        numbers = torch.arange(n, device=indices.device)
+        assert_traced(indices.sort()[0] == numbers, "the indices are a permutation")
     return torch.index_select(x, 0, indices, out=out)
 
 

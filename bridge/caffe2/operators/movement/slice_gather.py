@@ -18,6 +18,7 @@ from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import (
     INT64,
     INTS,
+    assert_traced,
     axis_from_front,
     has_values,
     require,
@@ -117,6 +118,8 @@ def _gathered(data: Tensor, indices: Tensor, axis: int, wrap: bool, match_outer:
     if wrap:
         zero, end = indices.new_zeros(()), indices.new_full((), rows)
         places = torch.where(indices < zero, indices + end, indices)
+    if not has_values(places):
+        assert_traced((places >= 0) & (places < rows), "indices are in range")
     # On the CPU torch checks the indices; a kernel for CUDA that fails ends the process.
     if places.is_cuda and has_values(places) and _is_out_of_range(places, rows):
         raise _out_of_range(indices, rows, axis)

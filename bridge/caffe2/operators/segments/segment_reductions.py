@@ -20,7 +20,7 @@ from bridge.caffe2.execution.function_operator import Function, OperatorType, Ou
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base import length_kernels
-from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
+from bridge.caffe2.operators.base.checks import INT32, INTS, assert_traced, has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.rows_and_segments import (
@@ -98,7 +98,9 @@ def _unsorted(rows: Tensor, ids: Tensor, n: int) -> tuple[Tensor, Tensor, int]:
     require(n >= 0, "the number of segments is not negative", n)
     if by_kernel:
         run_kernel(length_kernels.in_range, ids, count, n, False)
-    elif has_values(ids) and bool(((ids < 0) | (ids >= n)).any()):
+    elif not has_values(ids):
+        assert_traced((ids >= 0) & (ids < n), "segment ids are in range")
+    elif bool(((ids < 0) | (ids >= n)).any()):
         raise EnforceIndexError(f"A segment id is out of range for {n} segments: {ids.tolist()}.")
     return rows, ids, n
 
