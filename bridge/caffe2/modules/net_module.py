@@ -397,9 +397,20 @@ def _owned(value: Any, others: list[Any]) -> Any:
         return value
     # A tape has the copy, and not what is asked here. (torch 2.6 compiles no DisableTorchFunction.)
     with nullcontext() if torch.compiler.is_compiling() else torch._C.DisableTorchFunction():
-        tensors = [one for one in (value, *others) if isinstance(one, torch.Tensor)]
-        memory = [one if one._base is None else one._base for one in tensors]
-    return value.clone() if any(one is memory[0] for one in memory[1:]) else value
+        tensors = [one for one in others if isinstance(one, torch.Tensor)]
+        is_shared = any(_share_memory(value, one) for one in tensors)
+    return value.clone() if is_shared else value
+
+
+def _share_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Return whether tensors have one storage; while torch traces, whether one views the other."""
+    if not torch.compiler.is_compiling():
+        try:
+            return bool(a.untyped_storage()._cdata == b.untyped_storage()._cdata)
+        except NotImplementedError:  # under vmap, and of sparse tensors
+            pass
+    base = a if a._base is None else a._base
+    return base is (b if b._base is None else b._base)
 
 
 def _empty_module(names: tuple[str, ...]) -> NetModule:

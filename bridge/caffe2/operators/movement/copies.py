@@ -57,7 +57,7 @@ def ensure_cpu_output(x: Tensor) -> Tensor:
 @operator("StopGradient", inplace="0>0", types=None, gradient="none")
 def stop_gradient(x: Tensor, *, out: Out = None) -> Tensor:
     """A copy of X, which has no gradient."""
-    return _copied(x, out) if not x.requires_grad else x.detach()
+    return _copied(x.detach() if x.requires_grad else x, out)
 
 
 @operator("ZeroGradient", types=None, gradient="ConstantFill{value=0.0} i0 > 0")
