@@ -405,6 +405,7 @@ def test_int8_operators_in_place_do_not_write_blobs() -> None:
         assert workspace.FetchInt8Blob("a").data.tolist() == [1, 5, 9]
 
 
+@pytest.mark.parametrize("trainable", [False, True])
 @pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize(
     ("operator", "arguments"),
@@ -418,7 +419,7 @@ def test_int8_operators_in_place_do_not_write_blobs() -> None:
     ],
 )
 def test_outputs_have_memory_of_their_own_in_every_call(
-    operator: str, arguments: dict[str, Any], mode: Any
+    operator: str, arguments: dict[str, Any], mode: Any, trainable: bool
 ) -> None:
     workspace.FeedBlob("w", np.ones((2, 3), np.float32))
     net = core.Net("views")
@@ -428,8 +429,8 @@ def test_outputs_have_memory_of_their_own_in_every_call(
         outputs = [f"{name}_0", f"{name}_1"][: 2 if operator in ("Reshape", "Split") else 1]
         getattr(net, operator)(name, outputs, **arguments)
         names += outputs if operator == "Split" else outputs[:1]
-    module = caffe2.to_module(net, inputs=["x"], outputs=[*names, "w"])
-    x = torch.rand(2, 3)
+    module = caffe2.to_module(net, inputs=["x"], outputs=[*names, "w"], trainable=trainable)
+    x = torch.rand(2, 3, requires_grad=trainable)
     for _ in range(4):
         with mode():
             tensors = [x, module.get_blob("w"), *module(x)]
@@ -443,3 +444,17 @@ def test_an_output_that_is_an_input_by_its_name_has_its_memory() -> None:
     x = torch.rand(2)
     for _ in range(4):
         assert module(x)[0].data_ptr() == x.data_ptr()
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_module_of_float64_looks_up_rows_of_float64(count: int) -> None:
+    net = core.Net("rows")
+    net.SparseLengthsSum(["w", "indices", "lengths"], "sum")
+    net.FC(["sum", "v", "b"], "y")
+    weights = {"w": (4, 3), "v": (2, 3), "b": (2,)}
+    for name, sizes in weights.items():
+        workspace.FeedBlob(name, np.ones(sizes, np.float32))
+    module = caffe2.to_module(net, inputs=["indices", "lengths"], outputs=["y"]).double()
+    y = module(torch.arange(count), torch.tensor([count], dtype=torch.int32))
+    assert y.dtype == torch.float64
+    assert y.tolist() == [[3 * count + 1] * 2]

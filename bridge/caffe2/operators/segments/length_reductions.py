@@ -94,16 +94,17 @@ def _looked_up(
     weights: Tensor | None = None,
     out: Out = None,
 ) -> Tensor:
-    """Return the reduction of the rows at indices as float32; without indices it is 0."""
+    """Return the reduction of the rows at indices, at least float32; without indices it is 0."""
     fits = data.dim() > 0 and lengths.dim() > 0
     require(fits, "data and lengths have at least one dimension", data, lengths)
     if not indices.numel():
-        return data.new_zeros((lengths.shape[0], *data.shape[1:]), dtype=torch.float32)
+        wide = torch.promote_types(data.dtype, torch.float32)
+        return data.new_zeros((lengths.shape[0], *data.shape[1:]), dtype=wide)
     fits = indices.dim() == 1 and lengths.dim() == 1
     require(fits, "indices and lengths have one dimension", indices, lengths)
     if weights is not None:
         weights = flat_weights(weights, indices.shape[0])
-    if data.dtype != torch.float32:
+    if data.dtype.itemsize < 4:
         data = select_rows(data, indices).float()
         indices = torch.arange(indices.shape[0], device=data.device, dtype=torch.int64)
     return sum_segments(data, indices, lengths, mode, weights, out)
