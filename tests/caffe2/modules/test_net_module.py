@@ -458,3 +458,22 @@ def test_a_module_of_float64_looks_up_rows_of_float64(count: int) -> None:
     y = module(torch.arange(count), torch.tensor([count], dtype=torch.int32))
     assert y.dtype == torch.float64
     assert y.tolist() == [[3 * count + 1] * 2]
+
+
+def test_a_compiled_module_returns_no_memory_of_its_parameters() -> None:
+    workspace.FeedBlob("w", np.ones((2, 3), np.float32))
+    net = core.Net("stopped")
+    net.StopGradient("w", "y")
+    net.Reshape("y", ["z", "_"], shape=[3, 2])
+    net.Add(["x", "w"], "sum")
+    module = caffe2.to_module(net, inputs=["x"], outputs=["y", "z", "sum"], trainable=True)
+    compiled = torch.compile(module, backend="eager")
+    tensors = [module.get_blob("w"), *compiled(torch.ones(2, 3))]
+    assert len({one.untyped_storage().data_ptr() for one in tensors}) == len(tensors)
+
+
+def test_an_operator_that_is_refused_is_refused_as_a_module() -> None:
+    net = core.Net("nameless")
+    net.AliasWithName("x", "y")
+    with pytest.raises(c10.EnforceNotMet, match="The argument name is missing"):
+        caffe2.to_module(net, inputs=["x"])

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.function_operator import Out, TargetDevice, operator
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
@@ -57,7 +58,8 @@ def ensure_cpu_output(x: Tensor) -> Tensor:
 @operator("StopGradient", inplace="0>0", types=None, gradient="none")
 def stop_gradient(x: Tensor, *, out: Out = None) -> Tensor:
     """A copy of X, which has no gradient."""
-    return _copied(x.detach() if x.requires_grad else x, out)
+    # torch.compile does not see that an output of a module has the memory that `detach` shares.
+    return x.detach().clone() if x.requires_grad else _copied(x, out)
 
 
 @operator("ZeroGradient", types=None, gradient="ConstantFill{value=0.0} i0 > 0")
@@ -111,9 +113,11 @@ class Alias(TorchOperator):
 class AliasWithName(Alias):
     """Alias; the argument `name` is metadata."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        require(self.HasArgument("name"), "The argument name is missing.")
+    @classmethod
+    def check(cls, definition: Definition) -> Any:
+        """Check a definition, that of a module's step too. Raises EnforceNotMet: it has no name."""
+        require("name" in definition.arguments, "The argument name is missing.")
+        return super().check(definition)
 
 
 def tiling(
