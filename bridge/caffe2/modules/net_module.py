@@ -7,7 +7,8 @@ changes what `RunNet` computes, and a net that updates its blobs in place change
 ends where torch gives a parameter other memory (``module.to`` another device or type), in copies
 and pickles, and where a blob gets other memory (a feed of other sizes). A call computes new
 tensors: it writes neither blobs nor parameters, even where the net overwrites a blob. The memory
-of inner results is kept for the next call if no gradients are wanted; see `taped_steps`.
+of inner results, and of the last inputs, is kept for the next call if no gradients are wanted; see
+`taped_steps`.
 
 Note "What torch can trace"
 Operators that are functions are traced by torch.export and torch.compile. The others, with state or
