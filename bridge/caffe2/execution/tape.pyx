@@ -19,9 +19,8 @@ from bridge.dlpack.abi cimport DLTensor
 from bridge.exchange.torch_api cimport torch_type
 from bridge.exchange.torch_layout cimport described
 
-# For how many types and sizes of inputs an operator, a module or a part of a compiled net keeps a
-# tape or code: as many as torch.compile compiles a function for. FC, Relu and Softmax take 4
-# microseconds on batches of one size, 20 on 8 sizes by turns, and 40, without a tape, on 9.
+# For how many types and sizes of inputs a module or a part of a compiled net keeps a tape or code:
+# as many as torch.compile compiles a function for.
 MOST_SIZES = 8  # pyi: int
 
 cdef extern from "Python.h":
