@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import c_float
 from typing import Any
 
@@ -65,14 +65,16 @@ def require_all(holds: Tensor, requirement: str, *values: Tensor) -> None:
         assert_traced(holds, requirement)
 
 
-def assert_traced(holds: Tensor, requirement: str) -> None:
-    """Make the code of a compiled net fail unless all elements of `holds` are true.
+def assert_traced(
+    x: Tensor, requirement: str, holds: Callable[[Tensor], Tensor] = torch.Tensor.all
+) -> None:
+    """Make the code of a compiled net fail unless all elements of ``holds(x)`` are true.
 
     The operators then run one by one, and raise the error. torch.compile and torch.export of
     modules leave the check out. The code may compute all else before it.
     """
-    if type(holds).__name__ == "FakeTensor" and not torch.compiler.is_compiling():
-        torch._assert_async(holds.all(), requirement)
+    if type(x).__name__ == "FakeTensor" and not torch.compiler.is_compiling():
+        torch._assert_async(holds(x).all(), requirement)
 
 
 def _checked(holds: Tensor, requirement: str, *values: Tensor) -> Tensor:

@@ -52,7 +52,7 @@ def check_rows(indices: Tensor, n: int) -> None:
     if not indices.numel():
         return
     if not has_values(indices):
-        assert_traced((indices >= 0) & (indices < n), "indices are in range")
+        assert_traced(indices, "indices are in range", lambda x: (x >= 0) & (x < n))
         return
     if int(indices.min()) < 0 or int(indices.max()) >= n:
         given = sorted(set(indices.reshape(-1).tolist()))
@@ -97,9 +97,10 @@ def check_lengths(lengths: Tensor, n_rows: int | None = None) -> None:
     if has_values(lengths):
         run_kernel(_checked, lengths, n_rows)
         return
-    assert_traced(lengths >= 0, "lengths are not negative")
+    assert_traced(lengths, "lengths are not negative", lambda x: x >= 0)
     if n_rows is not None:
-        assert_traced(lengths.sum() == n_rows, "the sum of lengths is the number of rows")
+        what = "the sum of lengths is the number of rows"
+        assert_traced(lengths, what, lambda x: x.sum() == n_rows)
 
 
 def _checked(lengths: Tensor, n_rows: int | None) -> Tensor:

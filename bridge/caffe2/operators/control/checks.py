@@ -29,7 +29,7 @@ def nan_check(x: Tensor, *others: Tensor, out: Out = None) -> Tensor:
     if takes_kernels(x):
         x = run_kernel(small_kernels.finite, x, x.numel())
     elif not has_values(x):
-        assert_traced(torch.isfinite(x), "no element is NaN or infinite")
+        assert_traced(x, "no element is NaN or infinite", torch.isfinite)
     elif not bool(torch.isfinite(x).all()):
         raise EnforceNotMet("Input 0 has NaN or infinities.")
     return x.clone() if out is None else out.copy_(x)

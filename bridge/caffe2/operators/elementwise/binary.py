@@ -172,7 +172,7 @@ def _quotient(a: Tensor, b: Tensor, out: Out = None) -> Tensor:
         if not bool(negates.any()):
             return torch.div(a, b, rounding_mode="trunc", out=out)
     else:
-        assert_traced(b != 0, "no integer is divided by zero")
+        assert_traced(b, "no integer is divided by zero", lambda x: x != 0)
         negates = negates | (b == 0)
     quotient = torch.div(a, b.masked_fill(negates, 1), rounding_mode="trunc")
     return torch.where(negates, -quotient, quotient, out=out)

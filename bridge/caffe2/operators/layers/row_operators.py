@@ -61,8 +61,11 @@ def batch_permutation(x: Tensor, indices: Tensor, *, out: Out = None) -> Tensor:
     if has_values(indices):
         run_kernel(_checked_permutation, indices)
     else:
-        numbers = torch.arange(n, device=indices.device)
-        assert_traced(indices.sort()[0] == numbers, "the indices are a permutation")
+        assert_traced(
+            indices,
+            "the indices are a permutation",
+            lambda x: x.sort()[0] == torch.arange(n, device=x.device),
+        )
     return torch.index_select(x, 0, indices, out=out)
 
 

@@ -119,7 +119,7 @@ def _gathered(data: Tensor, indices: Tensor, axis: int, wrap: bool, match_outer:
         zero, end = indices.new_zeros(()), indices.new_full((), rows)
         places = torch.where(indices < zero, indices + end, indices)
     if not has_values(places):
-        assert_traced((places >= 0) & (places < rows), "indices are in range")
+        assert_traced(places, "indices are in range", lambda x: (x >= 0) & (x < rows))
     # On the CPU torch checks the indices; a kernel for CUDA that fails ends the process.
     if places.is_cuda and has_values(places) and _is_out_of_range(places, rows):
         raise _out_of_range(indices, rows, axis)

@@ -99,7 +99,7 @@ def _unsorted(rows: Tensor, ids: Tensor, n: int) -> tuple[Tensor, Tensor, int]:
     if by_kernel:
         run_kernel(length_kernels.in_range, ids, count, n, False)
     elif not has_values(ids):
-        assert_traced((ids >= 0) & (ids < n), "segment ids are in range")
+        assert_traced(ids, "segment ids are in range", lambda x: (x >= 0) & (x < n))
     elif bool(((ids < 0) | (ids >= n)).any()):
         raise EnforceIndexError(f"A segment id is out of range for {n} segments: {ids.tolist()}.")
     return rows, ids, n
