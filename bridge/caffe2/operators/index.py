@@ -70,23 +70,20 @@ images.convolution: Conv Conv1D Conv1DGradient Conv2D Conv2DGradient Conv3D Conv
   LC2DGradient LC3D LC3DGradient LCGradient
 images.deformable: DeformConv DeformConvGradient
 images.im2col: BatchToSpace Col2Im Im2Col SpaceToBatch
-images.integral_image: IntegralImage IntegralImageGradient
-images.padding: PadImage PadImageGradient
+images.pixels: BRGNCHWCToPackedInt8BGRAStylizerDeprocess IntegralImage IntegralImageGradient
+  PackedInt8BGRANHWCToNCHWCStylizerPreprocess PadImage PadImageGradient
 images.pooling: AveragePool AveragePool1D AveragePool1DGradient AveragePool2D AveragePool2DGradient
   AveragePool3D AveragePool3DGradient AveragePoolGradient LpPool LpPoolGradient MaxPool MaxPool1D
   MaxPool1DGradient MaxPool2D MaxPool2DGradient MaxPool3D MaxPool3DGradient MaxPoolGradient
   MaxPoolWithIndex MaxPoolWithIndexGradient
 images.resizing: ResizeNearest ResizeNearest3D ResizeNearest3DGradient ResizeNearestGradient
   UpsampleBilinear UpsampleBilinearGradient UpsampleNearest UpsampleNearestGradient
-images.stylizer: BRGNCHWCToPackedInt8BGRAStylizerDeprocess
-  PackedInt8BGRANHWCToNCHWCStylizerPreprocess
-layers.batch_normalization: SpatialBN SpatialBNGradient
+layers.batch_normalization: Dropout DropoutGrad SpatialBN SpatialBNGradient
 layers.channels: AffineChannel AffineChannelGradient BatchMoments BatchMomentsGradient
   ChannelBackpropStats ChannelShuffle ChannelShuffleGradient ChannelStats ElementwiseLinear
   ElementwiseLinearGradient NormalizePlanarYUV
 layers.distances: CosineSimilarity CosineSimilarityGradient DotProduct DotProductGradient L1Distance
   L1DistanceGradient SquaredL2Distance SquaredL2DistanceGradient
-layers.dropout: Dropout DropoutGrad
 layers.hierarchical_softmax: HSoftmax HSoftmaxGradient HSoftmaxSearch HuffmanTreeHierarchy
 layers.matrix_products: BatchMatMul FC FCGradient FCTransposed FCTransposedGradient FbFCPacked
   FbGemmPack FbGemmPackTranspose MatMul

@@ -59,13 +59,12 @@ def _tensor(name: Any, caller: str) -> Any:
 
 
 def _convolution(definition: Definition, inputs: list[Any]) -> tuple[int, int]:
-    from bridge.caffe2.operators.base.channels import channels_first
     from bridge.caffe2.operators.base.windows import Windows
 
     arguments = Arguments(definition)
-    order = arguments.single("order", "NCHW")
-    x, w = (channels_first(one, order) for one in inputs[:2])
-    window = Windows(arguments).on(x.shape[2:])
+    windows = Windows(arguments)
+    x, w = (windows.order.first(one) for one in inputs[:2])
+    window = windows.on(x.shape[2:])
     written = x.shape[0] * prod(window.sizes) * w.shape[0]
     return 2 * written * prod(window.kernel) * w.shape[1], written * _FLOAT_BYTES
 

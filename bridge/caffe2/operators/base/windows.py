@@ -19,6 +19,7 @@ from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import Function, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
+from bridge.caffe2.operators.base.channels import Order
 from bridge.caffe2.operators.base.checks import require
 
 NOTSET, VALID, SAME, CAFFE_LEGACY_POOLING = range(4)  # caffe2/proto/caffe2_legacy.proto
@@ -94,20 +95,21 @@ class Windows:
     Arguments: `kernel`, `kernel_h` and `kernel_w`, or `kernels`; `stride` and `dilation` (1)
     likewise; `pad` (0), or by side `pad_t`, `pad_l`, `pad_b`, `pad_r`, or `pads`, all heads before
     the tails; `legacy_pad` (0: explicit pads, 1 VALID: no padding, 2 SAME: size / stride windows,
-    rounded up, 3: as pooling in Caffe); `global_pooling` (0): one window, the whole image.
+    rounded up, 3: as pooling in Caffe); `global_pooling` (0): one window, the whole image; `order`.
     """
 
     takes = (
         "int kernel, int kernel_h, int kernel_w, int[] kernels, int stride, "
         "int stride_h, int stride_w, int[] strides, int dilation, int dilation_h, "
         "int dilation_w, int[] dilations, int pad, int pad_t, int pad_l, int pad_b, "
-        "int pad_r, int[] pads, int legacy_pad, bool global_pooling"
+        "int pad_r, int[] pads, int legacy_pad, bool global_pooling, str order"
     )
 
     # Whether the arguments may describe more dimensions than the image has: `kernel` sets two.
     allows_extra_dimensions = False
 
     def __init__(self, arguments: Arguments) -> None:
+        self.order = Order(arguments)
         self.legacy = arguments.single("legacy_pad", NOTSET)
         self.is_global = bool(arguments.single("global_pooling", 0))
         self.kernel = pair(arguments, "kernel") or [0, 0]
@@ -215,15 +217,6 @@ def _pads(arguments: Arguments) -> list[int]:
     if all(map(arguments.has, sides)):
         values += [int(arguments.single(side, 0)) for side in sides]
     return values
-
-
-def wanted_gradients(no_bias: int, outputs: int) -> tuple[bool, bool]:
-    """Return whether the gradients of bias and of X are outputs, besides that of the filter.
-
-    That of X is the last output. Raises EnforceNotMet: there are too many outputs.
-    """
-    require(not no_bias or outputs < 3, "there are two outputs with `no_bias`", outputs)
-    return not no_bias, outputs == (2 if no_bias else 3)
 
 
 def windows_of(x: Tensor, window: Window) -> Tensor:

@@ -17,14 +17,8 @@ from torch.nn import functional
 
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
-from bridge.caffe2.operators.base.channels import channels_first
-from bridge.caffe2.operators.base.checks import (
-    has_values,
-    image_order,
-    require,
-    require_all,
-    require_range,
-)
+from bridge.caffe2.operators.base.channels import Order
+from bridge.caffe2.operators.base.checks import has_values, require, require_all, require_range
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.boxes import roi_align_kernels
 
@@ -44,7 +38,7 @@ class RoIRules:
     )
 
     def __init__(self, arguments: Arguments) -> None:
-        self.order = image_order(arguments.single("order", "NCHW"))
+        self.order = Order(arguments)
         self.scale: float = arguments.single("spatial_scale", 1.0)
         self.bins = bins = arguments.single("pooled_h", 1), arguments.single("pooled_w", 1)
         self.ratio = ratio = arguments.single("sampling_ratio", -1)
@@ -253,7 +247,7 @@ def as_rows(x: Tensor) -> Tensor:
 
 def _aligned(x: Tensor, r: Tensor, rules: RoIRules, sides: int) -> Tensor:
     """Return bins (n, C, pooled_h, pooled_w) by torch, in the order of the images."""
-    x = channels_first(x, rules.order)
+    x = rules.order.first(x)
     require(x.dim() == 4, "X has 4 dimensions", x)
     number, regions = regions_of(r, sides, x.shape[0])
     require_pixels(x, r)
@@ -261,10 +255,10 @@ def _aligned(x: Tensor, r: Tensor, rules: RoIRules, sides: int) -> Tensor:
     if sides == 4 and not has_values(x, r):
         corner, size, _ = geometry
         made = aligned_by_products(x, number, corner, size, rules.bins, rules.ratio)
-        return made if rules.order == "NCHW" else made.movedim(1, -1)
+        return rules.order.last(made)
     bags = _samples(rules, number, geometry, x.shape[2], x.shape[3])
     made = bags.summed(as_rows(x)).view(r.shape[0], *rules.bins, x.shape[1])
-    return made.movedim(-1, 1) if rules.order == "NCHW" else made
+    return made.movedim(-1, 1) if rules.order.is_first else made
 
 
 def are_of(rois: Tensor, images: int, sides: int = 4) -> bool:
@@ -290,7 +284,7 @@ def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> T
 
 
 def _by_kernel(x: Tensor, rois: Tensor, rules: RoIRules, sides: int, out: Out = None) -> Tensor:
-    if rules.order != "NCHW" or x.dim() != 4 or not takes_kernels(x, rois):
+    if not rules.order.is_first or x.dim() != 4 or not takes_kernels(x, rois):
         return _aligned(x, rois, rules, sides)
     images, channels, height, width = x.shape
     count = rois.shape[0]
@@ -313,7 +307,7 @@ def roi_align_gradient(
 ) -> Tensor:
     """(X, R, dY) -> dX: each bin's gradient, added to the pixels it is the mean of."""
     sides = 4 if kind == "RoIAlignGradient" else 5
-    require(rules.order == "NCHW", "order is NCHW", rules.order)
+    require(rules.order.is_first, "order is NCHW, not NHWC")
     require(x.dim() == 4, "X has 4 dimensions", x)
     n, channels, height, width = x.shape
     sizes = [*rois.shape[:1], channels, *rules.bins]

@@ -45,7 +45,7 @@ def roi_pool_f(x: Tensor, rois: Tensor, *, rules: RoIRules) -> tuple[Tensor, Ten
 
 def _pooled(x: Tensor, rois: Tensor, rules: RoIRules) -> tuple[Tensor, Tensor]:
     """Return the maxima of bins, and their indices in an image's plane."""
-    require(rules.order == "NCHW", "order is NCHW", rules.order)
+    require(rules.order.is_first, "order is NCHW, not NHWC")
     fits = x.dim() == 4 and rois.dim() == 2 and rois.shape[1] == 5
     require(fits, "X has 4 dimensions and R has sizes (n, 5)", x, rois)
     n, channels, height, width = x.shape

@@ -14,17 +14,13 @@ from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.windows import Window
-from bridge.caffe2.operators.images.convolution import ConvolutionWindows
+from bridge.caffe2.operators.images.convolution import Convolution
 
 
 def _deformable_gradient(maker: GradientMaker) -> None:
     no_bias = len(maker.op.input) == 3
-    add_pattern(
-        "$Gradient{no_bias=1} i0 i1 i2 g0 > 1 2 0"
-        if no_bias
-        else "$Gradient i0 i1 i2 g0 > 1 2 3 0",
-        maker,
-    )
+    rest = "{no_bias=1} i0 i1 i2 g0 > 1 2 0" if no_bias else " i0 i1 i2 g0 > 1 2 3 0"
+    add_pattern(f"$Gradient{rest}", maker)
 
 
 @operator("DeformConv", gradient=_deformable_gradient)
@@ -34,18 +30,16 @@ def deform_conv(
     filter: Tensor,
     bias: Tensor | None = None,
     *,
-    windows: ConvolutionWindows,
-    group: int = 1,
+    windows: Convolution,
     deformable_group: int = 1,
-    order: str = "NCHW",
 ) -> Tensor:
     """X: (N, C, H, W), offset: (N, groups * kernel * 2, H', W'), filter, bias -> (N, M, H', W').
 
     Each of `deformable_group` groups of channels has an offset in y and x for each element of the
     kernel and each window. Outside of the image everything is 0. For the arguments see Windows.
     """
-    require(order == "NCHW" and x.dim() == 4, "X is (N, C, H, W)", x)
-    n, channels = x.shape[:2]
+    require(windows.order.is_first and x.dim() == 4, "X is (N, C, H, W)", x)
+    (n, channels), group = x.shape[:2], windows.group
     window = windows.on(x.shape[2:])
     places = window.kernel[0] * window.kernel[1]
     fits = list(filter.shape[1:]) == [channels // group, *window.kernel]
@@ -90,12 +84,8 @@ def _grid(window: Window, dimension: int, like: Tensor) -> Tensor:
     starts = torch.arange(size, dtype=like.dtype, device=like.device) * window.stride[dimension]
     inner = torch.arange(kernel, dtype=like.dtype, device=like.device) * window.dilation[dimension]
     found = starts - window.head[dimension] + inner.view(-1, 1)
-    h, w = window.kernel
-    if dimension:
-        return (
-            found.view(1, w, 1, size).expand(h, w, window.sizes[0], size).reshape(h * w, -1, size)
-        )
-    return found.view(h, 1, size, 1).expand(h, w, size, window.sizes[1]).reshape(h * w, size, -1)
+    shape = (1, kernel, 1, size) if dimension else (kernel, 1, size, 1)
+    return found.view(shape).expand(*window.kernel, *window.sizes).flatten(0, 1)
 
 
 @operator("DeformConvGradient", inputs="4", outputs="2-4", effects=("values",))
@@ -105,20 +95,14 @@ def deform_conv_gradient(
     filter: Tensor,
     dy: Tensor,
     *,
-    windows: ConvolutionWindows,
-    group: int = 1,
+    windows: Convolution,
     deformable_group: int = 1,
-    order: str = "NCHW",
-    no_bias: int = 0,
     outputs: OutputCount = 4,
 ) -> tuple[Tensor, ...]:
     """The gradients of the offset, the filter, the bias unless `no_bias`, and X."""
     with torch.enable_grad():
         given = [one.detach().requires_grad_() for one in (x, offset, filter)]
-        y = deform_conv(
-            *given, windows=windows, group=group, deformable_group=deformable_group, order=order
-        )
+        y = deform_conv(*given, windows=windows, deformable_group=deformable_group)
         dx, doffset, dfilter = torch.autograd.grad(y, given, dy)
-    if no_bias:
-        return (doffset, dfilter, dx)[:outputs]
-    return (doffset, dfilter, dy.sum((0, 2, 3)), dx)[:outputs]
+    dbias = () if windows.no_bias else (dy.sum((0, 2, 3)),)
+    return (doffset, dfilter, *dbias, dx)[:outputs]

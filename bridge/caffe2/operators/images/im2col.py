@@ -8,8 +8,8 @@ from torch import Tensor
 
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.channels import channels_first, channels_last
-from bridge.caffe2.operators.base.checks import image_order, require
+from bridge.caffe2.operators.base.channels import ChannelsFirst, Order
+from bridge.caffe2.operators.base.checks import require
 
 
 class Columns:
@@ -53,38 +53,35 @@ class Columns:
 
 
 @operator("Im2Col", gradient="Col2Im g0 i0 > 0")
-def im2col(x: Tensor, *, columns: Columns, order: str = "NCHW") -> Tensor:
+def im2col(x: Tensor, *, columns: Columns, order: Order) -> Tensor:
     """X: (N, C, H, W) -> (N, C * kernel_h * kernel_w, windows_h, windows_w).
 
     In the order NHWC (N, H, W, C) -> (N, windows_h, windows_w, kernel_h * kernel_w * C). See
     Columns.
     Follows Im2ColOp, caffe2/operators/im2col_op.h, PyTorch 1.8.1.
     """
-    order = image_order(order)
     require(x.dim() == 4, "X has 4 dimensions", x)
-    x = channels_first(x, order)
+    x = order.first(x)
     n, c, height, width = x.shape
     up, across = columns.counts((height, width))
     cut = torch.ops.aten.im2col(x, *columns.settings)
-    if order == "NHWC":
+    if not order.is_first:
         return cut.view(n, c, -1, up, across).permute(0, 3, 4, 2, 1).flatten(3)
     return cut.view(n, -1, up, across)
 
 
 @operator("Col2Im", types={"like": None}, rearranges=(), gradient="Im2Col g0 > 0")
-def col2im(x: Tensor, like: Tensor, *, columns: Columns, order: str = "NCHW") -> Tensor:
+def col2im(x: Tensor, like: Tensor, *, columns: Columns, order: Order) -> Tensor:
     """(the result of Im2Col, an image) -> an image of these sizes; overlaps are added."""
-    order = image_order(order)
     require(like.dim() == 4, "the image has 4 dimensions", like)
-    n, c, height, width = channels_first(like, order).shape
+    n, c, height, width = order.first(like).shape
     up, across = columns.counts((height, width))
     elements = columns.kernel[0] * columns.kernel[1]
     require(x.numel() == n * c * elements * up * across, "X has one column per window", x, like)
-    if order == "NHWC":
+    if not order.is_first:
         x = x.view(n, up, across, elements, c).permute(0, 4, 3, 1, 2)
     cut = x.reshape(n, c * elements, up * across)
-    y = torch.ops.aten.col2im(cut, [height, width], *columns.settings)
-    return channels_last(y, order)
+    return order.last(torch.ops.aten.col2im(cut, [height, width], *columns.settings))
 
 
 class Blocks:
@@ -96,7 +93,7 @@ class Blocks:
     takes = "str order, int pad, int pad_t, int block_size"
 
     def __init__(self, arguments: Arguments) -> None:
-        require(image_order(arguments.single("order", "NCHW")) == "NCHW", "order is NCHW")
+        ChannelsFirst(arguments)
         self.pad = arguments.single("pad", 0)
         self.top = arguments.single("pad_t", self.pad)
         self.size = arguments.single("block_size", 2)

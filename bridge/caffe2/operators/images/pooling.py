@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pooling in one, two and three dimensions, in either order, and its gradients.
 
+X -> Y: one value per window; for the arguments see Windows. The gradients are (X, Y, dY) -> dX.
 Padding that torch does not support (heads and tails that differ, more than half a kernel, Caffe's
 last window that extends over the edge) is added to a copy of the image. Maxima with their places
-Caffe2 has for CUDA only.
+Caffe2 has for CUDA only. Follows pool_op.h and lp_pool_op.cc in caffe2/operators, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -18,8 +18,7 @@ from torch.nn import functional
 
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import Out, operator
-from bridge.caffe2.operators.base.channels import channels_first, channels_last
-from bridge.caffe2.operators.base.checks import INT32, LARGEST, image_order, require
+from bridge.caffe2.operators.base.checks import INT32, LARGEST, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
 from bridge.caffe2.operators.base.windows import Window, Windows, added_up, by_rank, windows_of
@@ -34,15 +33,11 @@ _is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compil
 class GradientWindows(Windows):
     """Windows of pooling, for its gradient."""
 
-    __slots__ = ()
-
     allows_extra_dimensions = True
 
 
 class PoolWindows(GradientWindows):
     """Windows of pooling. Raises EnforceNotMet: dilation, or a pad as large as the kernel."""
-
-    __slots__ = ()
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)
@@ -54,23 +49,18 @@ class PoolWindows(GradientWindows):
             require(small, "pads are smaller than the kernel", self.pads, self.kernel)
 
 
-def _images(x: Tensor, windows: Windows, order: str) -> tuple[Tensor, Window]:
-    """Return X (N, C, ...) and the windows: X -> Y: (N, C, ...), one value per window.
+def _images(x: Tensor, windows: Windows) -> tuple[Tensor, Window, Tensor | None]:
+    """Return X (N, C, ...), the windows, and the result if there is nothing to pool.
 
-    Raises EnforceNotMet: windows that do not fit.
-    Follows PoolOp, caffe2/operators/pool_op.h, PyTorch 1.8.1.
+    Raises EnforceNotMet: windows that do not fit, or an image has no elements.
     """
-    x = channels_first(x, order)
+    x = windows.order.first(x)
     require(3 <= x.dim() <= 5, "X has one to three spatial dimensions", x)
-    return x, windows.on(x.shape[2:])
-
-
-def _is_empty(x: Tensor, window: Window) -> bool:
-    """Return whether there is nothing to pool. Raises EnforceNotMet: an image has no elements."""
+    window = windows.on(x.shape[2:])
     if min(window.sizes) > 0 and 0 not in x.shape:
-        return False
+        return x, window, None
     require(0 not in x.shape[1:], "an image has at least one element", x)
-    return True
+    return x, window, windows.order.last(x.new_empty(*x.shape[:2], *window.sizes))
 
 
 def _lowest(x: Tensor) -> float:
@@ -90,22 +80,22 @@ def _is_native(x: Tensor, window: Window) -> bool:
 
 
 @by_rank("MaxPool", gradient="$Gradient i0 o0 g0 > 0")
-def max_pool(x: Tensor, *, windows: PoolWindows, order: str = "NCHW", out: Out = None) -> Tensor:
-    """Y = the maximum of each window of X; see Windows."""
-    order = image_order(order)
-    x, window = _images(x, windows, order)
-    if _is_empty(x, window):
-        return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
-    if order == "NCHW" and _suits_kernels(x, window):
+def max_pool(x: Tensor, *, windows: PoolWindows, out: Out = None) -> Tensor:
+    """Y = the maximum of each window of X."""
+    order = windows.order
+    x, window, nothing = _images(x, windows)
+    if nothing is not None:
+        return nothing
+    if order.is_first and _suits_kernels(x, window):
         room = _room(out, x, window)
         return run_kernel(image_kernels.max_pool, x, room, *_kernel_sizes(x, window))
     wants_gradient = x.requires_grad and torch.is_grad_enabled()
-    if wants_gradient and order == "NCHW" and _suits_kernels(x.detach(), window):
+    if wants_gradient and order.is_first and _suits_kernels(x.detach(), window):
         return run_kernel(_max_with_gradient, x, window)
     y = _native_max(x, window)
     if wants_gradient and not _is_exporting():
         y = _with_gradient(x, y.detach(), window)
-    return channels_last(y, order)
+    return order.last(y)
 
 
 def _suits_kernels(x: Tensor, window: Window) -> bool:
@@ -125,28 +115,24 @@ def _kernel_sizes(x: Tensor, window: Window) -> tuple[int, _Dimension, _Dimensio
 
 
 def _max_with_gradient(x: Tensor, window: Window) -> Tensor:
-    return _max_function().apply(x, window)
+    return _MaxPool.apply(x, window)  # type: ignore[no-untyped-call]
 
 
-@functools.cache
-def _max_function() -> Any:
-    class MaxPool(torch.autograd.Function):
-        """The maxima by a kernel; of equal ones each has the whole gradient, as in Caffe2."""
+class _MaxPool(torch.autograd.Function):
+    """The maxima by a kernel; of equal ones each has the whole gradient, as in Caffe2."""
 
-        @staticmethod
-        def forward(context: Any, x: Tensor, window: Window) -> Tensor:
-            x = x.detach()
-            y = image_kernels.max_pool(x, _room(None, x, window), *_kernel_sizes(x, window))
-            context.save_for_backward(x, y)
-            context.window = window
-            return y
+    @staticmethod
+    def forward(context: Any, x: Tensor, window: Window) -> Tensor:
+        x = x.detach()
+        y = image_kernels.max_pool(x, _room(None, x, window), *_kernel_sizes(x, window))
+        context.save_for_backward(x, y)
+        context.window = window
+        return y
 
-        @staticmethod
-        def backward(context: Any, dy: Tensor) -> tuple[Tensor, None]:
-            x, y = context.saved_tensors
-            return _max_gradient(x, y.detach(), dy.contiguous(), context.window), None
-
-    return MaxPool
+    @staticmethod
+    def backward(context: Any, dy: Tensor) -> tuple[Tensor, None]:
+        x, y = context.saved_tensors
+        return _max_gradient(x, y.detach(), dy.contiguous(), context.window), None
 
 
 def _max_gradient(x: Tensor, y: Tensor, dy: Tensor, window: Window) -> Tensor:
@@ -163,8 +149,7 @@ def _native_max(x: Tensor, window: Window) -> Tensor:
     pool = getattr(torch, f"max_pool{x.dim() - 2}d")
     if _is_native(x, window):
         return pool(x, window.kernel, window.stride, window.head)
-    found = pool(window.padded(x, _lowest(x)), window.kernel, window.stride)
-    return found
+    return pool(window.padded(x, _lowest(x)), window.kernel, window.stride)
 
 
 def _with_gradient(x: Tensor, y: Tensor, window: Window) -> Tensor:
@@ -183,20 +168,14 @@ def _spread(y: Tensor, rank: int) -> Tensor:
 
 @by_rank("AveragePool", gradient="$Gradient i0 o0 g0 > 0")
 def average_pool(
-    x: Tensor,
-    *,
-    windows: PoolWindows,
-    count_include_pad: int = 0,
-    order: str = "NCHW",
-    out: Out = None,
+    x: Tensor, *, windows: PoolWindows, count_include_pad: int = 0, out: Out = None
 ) -> Tensor:
     """Y = the mean of each window, with padding only if `count_include_pad` is set."""
-    order = image_order(order)
-    x, window = _images(x, windows, order)
-    if _is_empty(x, window):
-        return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
+    x, window, nothing = _images(x, windows)
+    if nothing is not None:
+        return nothing
     whole = bool(count_include_pad)
-    if order == "NCHW" and _suits_kernels(x, window):
+    if windows.order.is_first and _suits_kernels(x, window):
         room = _room(out, x, window)
         return run_kernel(image_kernels.average_pool, x, room, *_kernel_sizes(x, window), whole)
     rank = x.dim() - 2
@@ -206,7 +185,7 @@ def average_pool(
     else:
         found = pool(window.padded(x), window.kernel, window.stride)
         found = found if whole else found * _inside(x, window)
-    return channels_last(found, order)
+    return windows.order.last(found)
 
 
 def _inside(x: Tensor, window: Window) -> Tensor:
@@ -222,32 +201,27 @@ def _inside(x: Tensor, window: Window) -> Tensor:
 
 
 @operator("LpPool", gradient="$Gradient i0 o0 g0 > 0")
-def lp_pool(x: Tensor, *, windows: PoolWindows, p: float = 2.0, order: str = "NCHW") -> Tensor:
-    """The p-norm of each window, in two dimensions.
-
-    Follows PoolOp<float, CPUContext, LpPoolFunctor>, caffe2/operators/lp_pool_op.cc, PyTorch 1.8.1.
-    """
-    order = image_order(order)
-    x, window = _images(x, windows, order)
-    if _is_empty(x, window):
-        return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
+def lp_pool(x: Tensor, *, windows: PoolWindows, p: float = 2.0) -> Tensor:
+    """The p-norm of each window, in two dimensions."""
+    x, window, nothing = _images(x, windows)
+    if nothing is not None:
+        return nothing
     require(x.dim() == 4, "X has two spatial dimensions", x)
     powers = window.padded(torch.pow(x.abs(), p))
     sums = functional.avg_pool2d(
         powers, list(window.kernel), list(window.stride), divisor_override=1
     )
-    return channels_last(torch.pow(sums, 1 / p), order)
+    return windows.order.last(torch.pow(sums, 1 / p))
 
 
 def _fitting(
-    x: Tensor, y: Tensor, dy: Tensor, windows: Windows, order: str
+    x: Tensor, y: Tensor, dy: Tensor, windows: Windows
 ) -> tuple[Tensor, Tensor, Tensor, Window]:
-    """Return X, Y and dY (N, C, ...), and the windows: (X, Y, dY) -> dX.
+    """Return X, Y and dY (N, C, ...), and the windows.
 
     Raises EnforceNotMet: Y and dY do not have one value per window.
-    Follows PoolGradientOp, caffe2/operators/pool_op.h, PyTorch 1.8.1.
     """
-    x, y, dy = (channels_first(one, order) for one in (x, y, dy))
+    x, y, dy = (windows.order.first(one) for one in (x, y, dy))
     window = windows.on(x.shape[2:])
     sizes = (*x.shape[:2], *window.sizes)
     fits = tuple(y.shape) == sizes and tuple(dy.shape) == sizes
@@ -256,90 +230,64 @@ def _fitting(
 
 
 @by_rank("MaxPool", "Gradient")
-def max_pool_gradient(
-    x: Tensor, y: Tensor, dy: Tensor, *, windows: GradientWindows, order: str = "NCHW"
-) -> Tensor:
+def max_pool_gradient(x: Tensor, y: Tensor, dy: Tensor, *, windows: GradientWindows) -> Tensor:
     """dX = the sum of dY over the windows whose maximum is X; of equal maxima each."""
-    order = image_order(order)
     if x.numel() == 0:
         return torch.empty_like(x)
-    x, y, dy, window = _fitting(x, y, dy, windows, order)
-    return channels_last(_max_gradient(x, y, dy, window), order)
+    x, y, dy, window = _fitting(x, y, dy, windows)
+    return windows.order.last(_max_gradient(x, y, dy, window))
 
 
 @by_rank("AveragePool", "Gradient")
 def average_pool_gradient(
-    x: Tensor,
-    y: Tensor,
-    dy: Tensor,
-    *,
-    windows: GradientWindows,
-    count_include_pad: int = 0,
-    order: str = "NCHW",
+    x: Tensor, y: Tensor, dy: Tensor, *, windows: GradientWindows, count_include_pad: int = 0
 ) -> Tensor:
     """dX = the sum of dY / (number of elements) over the windows that contain X."""
-    order = image_order(order)
     if x.numel() == 0:
         return torch.empty_like(x)
-    x, y, dy, window = _fitting(x, y, dy, windows, order)
+    x, y, dy, window = _fitting(x, y, dy, windows)
     if x.dim() == 4 and _is_native(x, window):
         sizes = (window.kernel, window.stride, window.head)
-        whole = bool(count_include_pad)
-        dx = torch.ops.aten.avg_pool2d_backward(dy, x, *sizes, False, whole, None)
-        return channels_last(dx, order)
+        dx = torch.ops.aten.avg_pool2d_backward(dy, x, *sizes, False, bool(count_include_pad), None)
+        return windows.order.last(dx)
     dy = _spread(dy, x.dim() - 2)
     shares = dy / math.prod(window.kernel)
     if not count_include_pad:
         shares = shares * _spread(_inside(x, window), x.dim() - 2)
     parts = shares.expand(*x.shape[:2], *window.sizes, *window.kernel)
-    return channels_last(added_up(parts, x.shape, window), order)
+    return windows.order.last(added_up(parts, x.shape, window))
 
 
 @operator("LpPoolGradient")
 def lp_pool_gradient(
-    x: Tensor,
-    y: Tensor,
-    dy: Tensor,
-    *,
-    windows: GradientWindows,
-    p: float = 2.0,
-    order: str = "NCHW",
+    x: Tensor, y: Tensor, dy: Tensor, *, windows: GradientWindows, p: float = 2.0
 ) -> Tensor:
     """dX = the sum over the windows of dY * X * |X|^(p - 2) / Y^(p - 1)."""
-    order = image_order(order)
     if x.numel() == 0:
         return torch.empty_like(x)
-    x, y, dy, window = _fitting(x, y, dy, windows, order)
+    x, y, dy, window = _fitting(x, y, dy, windows)
     y, dy = _spread(y, 2), _spread(dy, 2)
     found = windows_of(window.padded(x), window)
     parts = dy * y.pow(1 - p) * found * found.abs().pow(p - 2)
-    return channels_last(added_up(parts, x.shape, window), order)
+    return windows.order.last(added_up(parts, x.shape, window))
 
 
 @operator("MaxPoolWithIndex", gradient="$Gradient i0 g0 o1 > 0")
-def max_pool_with_index(
-    x: Tensor, *, windows: PoolWindows, order: str = "NCHW"
-) -> tuple[Tensor, Tensor]:
+def max_pool_with_index(x: Tensor, *, windows: PoolWindows) -> tuple[Tensor, Tensor]:
     """X: (N, C, H, W) -> the maxima of windows, (N, C, H', W'), and their places, int32.
 
-    A place counts the elements of the channel, row by row. For the arguments see Windows.
+    A place counts the elements of the channel, row by row.
     """
-    require(order == "NCHW" and x.dim() == 4, "X is (N, C, H, W)", x)
+    require(windows.order.is_first and x.dim() == 4, "X is (N, C, H, W)", x)
     window = windows.on(x.shape[2:])
-    parts = window.padded(x, -LARGEST)
-    for i in (0, 1):
-        parts = parts.narrow(i + 2, 0, (window.sizes[i] - 1) * window.stride[i] + window.kernel[i]
-                             ).unfold(i + 2, window.kernel[i], window.stride[i])  # fmt: skip
-    made, inner = parts.flatten(4).max(4)
-    rows = _starts(window.sizes[0], window.stride[0], window.head[0], x).view(-1, 1)
-    columns = _starts(window.sizes[1], window.stride[1], window.head[1], x)
-    rows = rows + inner.div(window.kernel[1], rounding_mode="floor")
+    made, inner = windows_of(window.padded(x, -LARGEST), window).flatten(4).max(4)
+    rows, columns = (
+        torch.arange(count, dtype=torch.int64, device=x.device) * stride - head
+        for count, stride, head in zip(window.sizes, window.stride, window.head, strict=True)
+    )
+    rows = rows.view(-1, 1) + inner.div(window.kernel[1], rounding_mode="floor")
     columns = columns + inner % window.kernel[1]
     return made, (rows * x.shape[3] + columns).int()
-
-
-def _starts(count: int, stride: int, head: int, like: Tensor) -> Tensor:
-    return torch.arange(count, dtype=torch.int64, device=like.device) * stride - head
 
 
 @operator("MaxPoolWithIndexGradient", types={"places": INT32})

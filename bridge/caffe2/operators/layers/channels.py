@@ -8,22 +8,22 @@ from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import InPlace, OperatorType, Out, operator
 from bridge.caffe2.gradients.patterns import by_argument
-from bridge.caffe2.operators.base.channels import along_channels, channel_sums
-from bridge.caffe2.operators.base.checks import axis_from_front, image_order, require
+from bridge.caffe2.operators.base.channels import Order, along_channels, channel_sums
+from bridge.caffe2.operators.base.checks import axis_from_front, require
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 
 @operator("ChannelShuffle", gradient="$Gradient g0 > 0")
 @operator("ChannelShuffleGradient")
 def channel_shuffle(
-    x: Tensor, *, group: int = 1, order: str = "NCHW", kind: OperatorType, out: Out = None
+    x: Tensor, *, group: int = 1, order: Order, kind: OperatorType, out: Out = None
 ) -> Tensor:
     """X with its channels transposed as a matrix of `group` rows; for the gradient, of columns.
 
     Raises EnforceNotMet: the number of channels is not divisible by `group`.
     Follows ChannelShuffleOp, caffe2/operators/channel_shuffle_op.cc, PyTorch 1.8.1.
     """
-    channel = 1 if image_order(order) == "NCHW" else x.dim() - 1
+    channel = 1 if order.is_first else x.dim() - 1
     require(x.dim() >= 2, "X has a channel dimension", x)
     channels = x.shape[channel]
     require(channels % group == 0, "the number of channels is divisible by group", x)
@@ -48,7 +48,7 @@ def affine_channel(
     scale: Tensor,
     bias: Tensor,
     *,
-    order: str = "NCHW",
+    order: Order,
     is_learnable: bool = False,
     in_place: InPlace = {},  # noqa: B006
     out: Out = None,
@@ -58,42 +58,32 @@ def affine_channel(
     Follows AffineChannelOp, caffe2/operators/affine_channel_op.h, PyTorch 1.8.1.
     """
     require(not (is_learnable and in_place), "is_learnable is not used in place")
-    order = image_order(order)
-    scale, bias = along_channels(scale, x, order), along_channels(bias, x, order)
-    return torch.addcmul(bias, x, scale, out=out)
+    return torch.addcmul(order.along(bias, x), x, order.along(scale, x), out=out)
 
 
 @operator("AffineChannelGradient", inplace="0>0", inputs="2-3", outputs="1|3")
 def affine_channel_gradient(
-    dy: Tensor,
-    x: Tensor,
-    scale: Tensor | None = None,
-    *,
-    order: str = "NCHW",
-    is_learnable: bool = False,
+    dy: Tensor, x: Tensor, scale: Tensor | None = None, *, order: Order, is_learnable: bool = False
 ) -> tuple[Tensor, ...]:
     """(dY, scale) -> dX; with `is_learnable` (dY, X, scale) -> dX, dscale, dbias."""
-    order = image_order(order)
     if not is_learnable:
-        return (dy * along_channels(x, dy, order),)
+        return (dy * order.along(x, dy),)
     require(scale is not None, "X and the scale are given with is_learnable")
     assert scale is not None
-    dx = dy * along_channels(scale, dy, order)
-    return dx, channel_sums(dy * x, order), channel_sums(dy, order)
+    return dy * order.along(scale, dy), order.sums(dy * x), order.sums(dy)
 
 
 @operator("ChannelStats", gradient="undefined")
-def channel_stats(x: Tensor, *, order: str = "NCHW") -> tuple[Tensor, Tensor]:
+def channel_stats(x: Tensor, *, order: Order) -> tuple[Tensor, Tensor]:
     """X -> the sums of X and of X^2 per channel (C).
 
     Follows ChannelStatsOp, caffe2/operators/channel_stats_op.cc, PyTorch 1.8.1.
     """
-    order = image_order(order)
-    return channel_sums(x, order), channel_sums(x * x, order)
+    return order.sums(x), order.sums(x * x)
 
 
 @operator("BatchMoments", gradient="$Gradient g0 g1 i0 > 0")
-def batch_moments(x: Tensor, *, order: str = "NCHW") -> tuple[Tensor, Tensor]:
+def batch_moments(x: Tensor, *, order: Order) -> tuple[Tensor, Tensor]:
     """X -> the means of X and of X^2 by channel (C).
 
     Follows BatchMomentsOp, caffe2/operators/batch_moments_op.cc, PyTorch 1.8.1.
@@ -105,12 +95,11 @@ def batch_moments(x: Tensor, *, order: str = "NCHW") -> tuple[Tensor, Tensor]:
 
 @operator("BatchMomentsGradient")
 def batch_moments_gradient(
-    dmean: Tensor, dsquares: Tensor, x: Tensor, *, order: str = "NCHW", out: Out = None
+    dmean: Tensor, dsquares: Tensor, x: Tensor, *, order: Order, out: Out = None
 ) -> Tensor:
     """(dmean: (C), dsquares: (C), X) -> dX."""
-    order = image_order(order)
     share = dmean.numel() / max(x.numel(), 1)
-    dmean, dsquares = (along_channels(one, x, order) for one in (dmean, dsquares))
+    dmean, dsquares = (order.along(one, x) for one in (dmean, dsquares))
     return torch.mul(torch.addcmul(dmean, x, dsquares, value=2), share, out=out)
 
 
@@ -122,8 +111,8 @@ def channel_backprop_stats(
 
     Follows ChannelBackpropStatsOp, caffe2/operators/channel_backprop_stats_op.cc, PyTorch 1.8.1.
     """
-    mean, rstd = (along_channels(one, x, "NCHW") for one in (mean, rstd))
-    return channel_sums((x - mean) * rstd * dy, "NCHW"), channel_sums(dy, "NCHW")
+    mean, rstd = (along_channels(one, x) for one in (mean, rstd))
+    return channel_sums((x - mean) * rstd * dy), channel_sums(dy)
 
 
 @operator("ElementwiseLinear", gradient="$Gradient g0 i0 i1 > 0 1 2")
@@ -165,5 +154,5 @@ def normalize_planar_yuv(x: Tensor, mean: Tensor, deviation: Tensor, *, out: Out
     require(x.dim() == 4, "X has 4 dimensions", x)
     for values in (mean, deviation):
         require(values.dim() == 2, "mean and deviation have 2 dimensions", values)
-    mean, deviation = (along_channels(one, x, "NCHW") for one in (mean, deviation))
+    mean, deviation = (along_channels(one, x) for one in (mean, deviation))
     return torch.div(x - mean, deviation, out=out)

@@ -2,6 +2,8 @@
 """Normalization by image and channel, group of channels, row, or neighbouring channels (LRN).
 
 As in Caffe2, the moments that are returned have no gradients; the gradients are computed from them.
+Follows instance_norm_op.h, group_norm_op.h, layer_norm_op.h, rms_norm_op.h and
+local_response_normalization_op.cc in caffe2/operators, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -9,17 +11,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.gradients.patterns import by_argument
-from bridge.caffe2.operators.base.channels import channels_first, channels_last, require_per_channel
-from bridge.caffe2.operators.base.checks import (
-    FLOATS,
-    axis_from_front,
-    image_order,
-    require,
-    shaped_like,
-)
-from bridge.caffe2.operators.base.defined_mode import first_buffer
+from bridge.caffe2.operators.base.channels import Order, require_per_channel
+from bridge.caffe2.operators.base.checks import FLOATS, axis_from_front, require, shaped_like
+from bridge.caffe2.operators.layers.batch_normalization import first_buffer
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 
@@ -27,27 +24,33 @@ from bridge.caffe2.operators.layers.matrix_products import as_matrix
     "InstanceNorm", inplace="0>0", outputs="1-3", gradient="$Gradient i0! i1 i2 g0 o1? o2? > 0 1 2"
 )
 def instance_norm(
-    x: Tensor, scale: Tensor, bias: Tensor, *, epsilon: float = 1e-5, order: str = "NCHW"
+    x: Tensor, scale: Tensor, bias: Tensor, *, epsilon: float = 1e-5, order: Order
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Y = scale * (X - mean) / sqrt(var + epsilon) + bias, moments per image and channel.
 
     (X, scale, bias) -> Y and, if there are outputs for them, mean and 1 / deviation, both (N, C).
-    Raises EnforceNotMet: scale or bias do not have one value per channel.
-    Follows InstanceNormOp, caffe2/operators/instance_norm_op.h, PyTorch 1.8.1.
     """
-    order = image_order(order)
     require(epsilon >= 0, "epsilon is not negative", epsilon)
-    x = channels_first(x, order)
+    x = order.first(x)
     require_per_channel(x, scale, bias)
-    images = x.shape[:2]
     if not x.numel():
-        return channels_last(torch.zeros_like(x), order), x.new_zeros(images), x.new_zeros(images)
-    # Each channel is a group of its own.
-    sizes = x.shape[0], x.shape[1], x.shape[2:].numel(), x.shape[1]
-    y, mean, rstd = torch.native_group_norm(
-        x.contiguous(), scale.view(-1), bias.view(-1), *sizes, epsilon
-    )
-    return channels_last(y, order), mean.detach(), rstd.detach()
+        none = x.new_zeros(x.shape[:2])
+        return order.last(torch.zeros_like(x)), none, none.clone()
+    return _normalized(x, scale, bias, x.shape[1], epsilon, order)
+
+
+def _sizes(x: Tensor, group: int) -> tuple[int, int, int, int]:
+    """Return the sizes of X (N, C, ...) and the number of groups, as torch takes them."""
+    return x.shape[0], x.shape[1], x.shape[2:].numel(), group
+
+
+def _normalized(
+    x: Tensor, scale: Tensor, bias: Tensor, group: int, epsilon: float, order: Order
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return Y, mean and 1 / deviation of X (N, C, ...) by groups of channels."""
+    factors = scale.view(-1), bias.view(-1)
+    y, mean, rstd = torch.native_group_norm(x.contiguous(), *factors, *_sizes(x, group), epsilon)
+    return order.last(y), mean.detach(), rstd.detach()
 
 
 @operator("GroupNorm", outputs="1|3", gradient="$Gradient g0 i0 i1 i2 o1 o2 > 0 1 2")
@@ -58,25 +61,18 @@ def group_norm(
     *,
     group: int = 32,
     epsilon: float = 1e-5,
-    order: str = "NCHW",
+    order: Order,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Y = scale * (X - mean) / sqrt(var + epsilon) + bias, moments per image and channel group.
 
     (X, scale, bias) -> Y and, if there are three outputs, mean and 1 / deviation, both (N, group).
-    Follows GroupNormOp, caffe2/operators/group_norm_op.h, PyTorch 1.8.1.
     """
-    order = image_order(order)
-    x = channels_first(x, order)
+    x = order.first(x)
     require(x.shape[1] % group == 0, "the number of channels is divisible by group", x)
     require_per_channel(x, scale, bias)
     if x.shape[0] == 0:
-        return channels_last(torch.empty_like(x), order), None, None
-    elements = x.shape[2:].numel()
-    sizes = x.shape[0], x.shape[1], elements, group
-    y, mean, rstd = torch.native_group_norm(
-        x.contiguous(), scale.view(-1), bias.view(-1), *sizes, epsilon
-    )
-    return channels_last(y, order), mean.detach(), rstd.detach()
+        return order.last(torch.empty_like(x)), None, None
+    return _normalized(x, scale, bias, group, epsilon, order)
 
 
 @operator(
@@ -104,7 +100,6 @@ def layer_norm(
 
     X -> Y, mean, deviation; the moments have sizes (M..., 1). With `elementwise_affine` inputs 1
     and 2 are scale and bias of each element.
-    Follows LayerNormOp, caffe2/operators/layer_norm_op.h, PyTorch 1.8.1.
     """
     require(x.dim() >= 2, "X has two dimensions or more", x)
     axis = axis_from_front(axis, x.dim())
@@ -132,7 +127,6 @@ def rms_norm(
     """Y = X / rms(X) * scale + bias, the root mean square from dimension `axis` on.
 
     (X, scale, bias) -> Y, 1 / rms (M...). `eps` is added to the mean square.
-    Follows RMSNormOp, caffe2/operators/rms_norm_op.cc, PyTorch 1.8.1.
     """
     axis = axis_from_front(axis, x.dim())
     rows = as_matrix(x, axis)
@@ -155,13 +149,22 @@ def _normal_gradient(scaled: Tensor, unit: Tensor, rstd: Tensor, dims: list[int]
 
 
 def _group_gradient(
-    dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, scale: Tensor, sizes: tuple[int, ...]
+    dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, scale: Tensor, group: int, order: Order
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return dX, dscale, dbias by a function of torch, which has no gradient of its own."""
-    moments = mean.view(sizes[0], sizes[3]), rstd.view(sizes[0], sizes[3])
-    given = dy.contiguous(), x.contiguous(), *moments, scale.view(-1), *sizes, [True] * 3
-    dx, dscale, dbias = torch.ops.aten.native_group_norm_backward(*given)
-    return dx, dscale, dbias
+    """Return dX, dscale, dbias of groups of channels of X (N, C, ...)."""
+    if x.numel() and not (x.requires_grad or dy.requires_grad or scale.requires_grad):
+        # torch's function has no gradient of its own
+        moments = mean.view(x.shape[0], group), rstd.view(x.shape[0], group)
+        given = dy.contiguous(), x.contiguous(), *moments, scale.view(-1), *_sizes(x, group)
+        dx, dscale, dbias = torch.ops.aten.native_group_norm_backward(*given, [True] * 3)
+        return order.last(dx), dscale, dbias
+    split = (x.shape[0], group, x.shape[1] // group, -1)
+    rows, drows = x.reshape(split), dy.reshape(split)
+    mean, rstd = (one.view(x.shape[0], group, 1, 1) for one in (mean, rstd))
+    unit = (rows - mean) * rstd
+    dx = _normal_gradient(drows * scale.view(1, group, -1, 1), unit, rstd, [2, 3])
+    dscale, dbias = (one.sum((0, 3)).view(-1) for one in (drows * unit, drows))
+    return order.last(dx.view(x.shape)), dscale, dbias
 
 
 @operator("InstanceNormGradient", inputs="4-6", defaults=instance_norm)
@@ -174,31 +177,20 @@ def instance_norm_gradient(
     rstd: Tensor | None = None,
     *,
     epsilon: float,
-    order: str,
+    order: Order,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(X, scale, bias, dY, optionally mean, 1 / deviation) -> dX, dscale, dbias.
-
-    Follows InstanceNormGradientOp, caffe2/operators/instance_norm_gradient_op.cc, PyTorch 1.8.1.
-    """
+    """(X, scale, bias, dY, optionally mean, 1 / deviation) -> dX, dscale, dbias."""
     require(epsilon >= 0, "epsilon is not negative", epsilon)
-    order = image_order(order)
-    x, dy = (channels_first(one, order) for one in (x, shaped_like(dy, x)))
-    require(scale.numel() == x.shape[1], "there is one value per channel", scale, x)
+    x, dy = (order.first(one) for one in (x, shaped_like(dy, x)))
+    require_per_channel(x, scale)
     if not x.numel():
         none = x.new_zeros(x.shape[1:2])
-        return channels_last(torch.zeros_like(x), order), none, none.clone()
-    sizes = (x.shape[0], x.shape[1], x.shape[2:].numel(), x.shape[1])
+        return order.last(torch.zeros_like(x)), none, none.clone()
+    group = x.shape[1]
     if mean is None or rstd is None:
+        sizes = _sizes(x, group)
         _, mean, rstd = torch.native_group_norm(x.contiguous(), None, None, *sizes, epsilon)
-    if not (x.requires_grad or dy.requires_grad or scale.requires_grad):
-        dx, dscale, dbias = _group_gradient(dy, x, mean, rstd, scale, sizes)
-        return channels_last(dx, order), dscale, dbias
-    rows, drows = x.flatten(2), dy.flatten(2)
-    mean, rstd = (one.view(*x.shape[:2], 1) for one in (mean, rstd))
-    unit = (rows - mean) * rstd
-    dx = _normal_gradient(drows * scale.view(1, -1, 1), unit, rstd, [2])
-    dscale, dbias = (drows * unit).sum((0, 2)), drows.sum((0, 2))
-    return channels_last(dx.view(x.shape), order), dscale, dbias
+    return _group_gradient(dy, x, mean, rstd, scale, group, order)
 
 
 @operator("GroupNormGradient", defaults=group_norm)
@@ -211,27 +203,12 @@ def group_norm_gradient(
     rstd: Tensor,
     *,
     group: int,
-    order: str,
+    order: Order,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(dY, X, scale, bias, mean, 1 / deviation) -> dX, dscale, dbias.
-
-    Follows GroupNormGradientOp, caffe2/operators/group_norm_op.h, PyTorch 1.8.1.
-    """
-    order = image_order(order)
-    x, dy = (channels_first(one, order) for one in (x, shaped_like(dy, x)))
-    n, channels = x.shape[:2]
-    require(channels % group == 0, "the number of channels is divisible by group", x)
-    if x.numel() and not (x.requires_grad or dy.requires_grad or scale.requires_grad):
-        sizes = n, channels, x.shape[2:].numel(), group
-        dx, dscale, dbias = _group_gradient(dy, x, mean, rstd, scale, sizes)
-        return channels_last(dx, order), dscale, dbias
-    split = (n, group, channels // group, -1)
-    rows, drows = x.reshape(split), dy.reshape(split)
-    mean, rstd = (one.view(n, group, 1, 1) for one in (mean, rstd))
-    unit = (rows - mean) * rstd
-    dx = _normal_gradient(drows * scale.view(1, group, -1, 1), unit, rstd, [2, 3])
-    dscale, dbias = (one.sum((0, 3)).view(-1) for one in (drows * unit, drows))
-    return channels_last(dx.view(x.shape), order), dscale, dbias
+    """(dY, X, scale, bias, mean, 1 / deviation) -> dX, dscale, dbias."""
+    x, dy = (order.first(one) for one in (x, shaped_like(dy, x)))
+    require(x.shape[1] % group == 0, "the number of channels is divisible by group", x)
+    return _group_gradient(dy, x, mean, rstd, scale, group, order)
 
 
 @operator("LayerNormGradient", inputs="5-*", outputs="1|3", defaults=layer_norm)
@@ -249,7 +226,6 @@ def layer_norm_gradient(
     """(dY, Y, mean, deviation, X, optionally scale) -> dX, optionally dscale, dbias.
 
     Scale and its gradients are used with `elementwise_affine`.
-    Follows LayerNormGradientOp, caffe2/operators/layer_norm_op.h, PyTorch 1.8.1.
     """
     axis = axis_from_front(axis, x.dim())
     sizes, rows = list(x.shape[axis:]), x.shape[:axis].numel()
@@ -271,10 +247,7 @@ def layer_norm_gradient(
 def rms_norm_gradient(
     dy: Tensor, x: Tensor, scale: Tensor, rrms: Tensor, *, axis: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(dY, X, scale, 1 / rms) -> dX, dscale, dbias.
-
-    Follows RMSNormGradientOp, caffe2/operators/rms_norm_op.h, PyTorch 1.8.1.
-    """
+    """(dY, X, scale, 1 / rms) -> dX, dscale, dbias."""
     rows = as_matrix(x, axis_from_front(axis, x.dim()))
     drows, rrms = dy.view(rows.shape), rrms.view(-1, 1)
     unit, scaled = rows * rrms, drows * scale.view(1, -1)
@@ -298,11 +271,23 @@ def _summed(values: Tensor, size: int) -> Tensor:
     return total
 
 
-def _base(x: Tensor, size: int, alpha: float, bias: float) -> Tensor:
-    """Return the base of the power; X: (N, C, H, W)."""
-    require(size > 0, "size is positive", size)
-    require(x.dim() == 4, "X has 4 dimensions", x)
-    return (_summed(x * x, size) * (alpha / size)).add_(bias)
+class Neighbours:
+    """The arguments of LRN, `size`, `alpha`, `beta` (0), `bias` (1) and `order`."""
+
+    takes = "int size, float alpha, float beta, float bias, str order"
+
+    def __init__(self, arguments: Arguments) -> None:
+        self.size: int = arguments.single("size", 0)
+        self.alpha: float = arguments.single("alpha", 0.0)
+        self.beta: float = arguments.single("beta", 0.0)
+        self.bias: float = arguments.single("bias", 1.0)
+        self.order = Order(arguments)
+
+    def base(self, x: Tensor) -> Tensor:
+        """Return the base of the power; X: (N, C, H, W)."""
+        require(self.size > 0, "size is positive", self.size)
+        require(x.dim() == 4, "X has 4 dimensions", x)
+        return (_summed(x * x, self.size) * (self.alpha / self.size)).add_(self.bias)
 
 
 def _power(base: Tensor, beta: float) -> Tensor:
@@ -315,48 +300,27 @@ def _power(base: Tensor, beta: float) -> Tensor:
 
 @operator("LRN", outputs="1-2", gradient="$Gradient i0 o0 g0 > 0")
 def lrn(
-    x: Tensor,
-    *,
-    size: int = 0,
-    alpha: float = 0.0,
-    beta: float = 0.0,
-    bias: float = 1.0,
-    order: str = "NCHW",
-    outputs: OutputCount = 1,
-    out: Out = None,
+    x: Tensor, *, around: Neighbours, outputs: OutputCount = 1, out: Out = None
 ) -> tuple[Tensor, ...]:
     """Y = X / (bias + alpha / size * sum of X^2 over the `size` nearest channels)^beta.
 
     X -> Y and, if there is a second output, the base of the power.
-    Follows LRNOp, caffe2/operators/local_response_normalization_op.cc, PyTorch 1.8.1.
     """
-    order = image_order(order)
-    x = channels_first(x, order)
-    room = first_buffer(out)
-    base = _base(x, size, alpha, bias)
-    if room is None:
-        found = channels_last(x * _power(base, beta), order)
+    order = around.order
+    x = order.first(x)
+    found = first_buffer(out)
+    base = around.base(x)
+    if found is None:
+        found = order.last(x * _power(base, around.beta))
     else:
-        torch.mul(x, _power(base, beta), out=channels_first(room, order))
-        found = room
-    return (found, channels_last(base, order).detach()) if outputs == 2 else (found,)
+        torch.mul(x, _power(base, around.beta), out=order.first(found))
+    return (found, order.last(base).detach()) if outputs == 2 else (found,)
 
 
-@operator("LRNGradient", defaults=lrn)
-def lrn_gradient(
-    x: Tensor,
-    y: Tensor,
-    dy: Tensor,
-    *,
-    size: int,
-    alpha: float,
-    beta: float,
-    bias: float,
-    order: str,
-) -> Tensor:
-    """(X, Y, dY) -> dX, the gradient of LRN; the same arguments."""
-    order = image_order(order)
-    x, y, dy = (channels_first(shaped_like(one, x), order) for one in (x, y, dy))
-    base = _base(x, size, alpha, bias)
-    around = _summed(y * dy / base, size) * (-2 * alpha * beta / size)
-    return channels_last(torch.addcmul(dy * _power(base, beta), x, around), order)
+@operator("LRNGradient")
+def lrn_gradient(x: Tensor, y: Tensor, dy: Tensor, *, around: Neighbours) -> Tensor:
+    """(X, Y, dY) -> dX."""
+    x, y, dy = (around.order.first(shaped_like(one, x)) for one in (x, y, dy))
+    base, size, beta = around.base(x), around.size, around.beta
+    shared = _summed(y * dy / base, size) * (-2 * around.alpha * beta / size)
+    return around.order.last(torch.addcmul(dy * _power(base, beta), x, shared))

@@ -230,6 +230,6 @@ class Int8RoIAlign(_ImageOperator):
         x, rois = self.quantized(0), self.x(1, (c10.float32,))
         image = _channels_first(x.bytes).float() - x.zero_point
         rules = RoIRules(self.arguments)
-        rules.order = "NCHW"
+        rules.order.is_first = True  # as the image now is
         y = roi_align(image.contiguous(), rois, rules=rules) * (x.scale / self.scale)
         return clamped(_channels_last(y).round().long(), self.zero_point, 0)

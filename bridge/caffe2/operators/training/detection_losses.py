@@ -16,13 +16,8 @@ from torch.nn import functional
 
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import (
-    INT32,
-    image_order,
-    require,
-    require_range,
-    shaped_like,
-)
+from bridge.caffe2.operators.base.channels import ChannelsFirst
+from bridge.caffe2.operators.base.checks import INT32, require, require_range, shaped_like
 
 _LEAST = 1.1754943508222875e-38  # the least normal float32
 _INT_LEAST = -(2**31)
@@ -51,6 +46,12 @@ class SmoothL1:
         return torch.where(x.abs() < self.beta, x / self.beta, x.sign())
 
 
+def _slope_of_loss(dloss: Tensor) -> Tensor:
+    """Return the gradient of a loss as 0-d."""
+    require(dloss.numel() == 1, "the gradient of the loss has one element", dloss)
+    return dloss.view(())
+
+
 def _apart(y_hat: Tensor, y: Tensor, inner: Tensor, outer: Tensor) -> tuple[Tensor, Tensor]:
     """Return inner * (Y_hat - Y) and the outer weights, in the shape of Y_hat."""
     require(y_hat.dim() > 0 and y.dim() > 0, "Y_hat and Y have dimensions", y_hat, y)
@@ -76,9 +77,8 @@ def smooth_l1_loss_gradient(
     y_hat: Tensor, y: Tensor, alpha_in: Tensor, alpha_out: Tensor, dloss: Tensor, *, loss: SmoothL1
 ) -> Tensor:
     """(Y_hat, Y, inner weights, outer weights, dloss: ()) -> dY_hat."""
-    require(dloss.numel() == 1, "the gradient of the loss has one element", dloss)
     apart, outer = _apart(y_hat, y, alpha_in, alpha_out)
-    factor = dloss.view(()) * (loss.scale / max(y.shape[0], 1))
+    factor = _slope_of_loss(dloss) * (loss.scale / max(y.shape[0], 1))
     return loss.slope(apart) * factor * shaped_like(alpha_in, y_hat) * outer
 
 
@@ -134,9 +134,10 @@ def select_smooth_l1_loss_gradient(
     loss: SmoothL1,
 ) -> Tensor:
     """(Y_hat, Y, locations, normalizer, dloss: ()) -> dY_hat."""
-    require(dloss.numel() == 1, "the gradient of the loss has one element", dloss)
     index, wanted, count = _selected(y_hat, y, locations, normalizer)
-    slopes = loss.slope(y_hat.view(-1)[index] - wanted) * (dloss.view(()) * loss.scale / count)
+    slopes = loss.slope(y_hat.view(-1)[index] - wanted) * (
+        _slope_of_loss(dloss) * loss.scale / count
+    )
     return y_hat.new_zeros(y_hat.numel()).index_put((index,), slopes).view(y_hat.shape)
 
 
@@ -160,17 +161,19 @@ class FocalLoss:
     """The loss -alpha * (1 - p)**gamma * log(p), summed, times scale / max(positives, 1).
 
     Examples of the background have 1 - alpha in place of alpha. Arguments: `gamma` (1), `alpha`
-    (0.25), `scale` (1).
+    (0.25), `scale` (1), and `num_classes`, 80 of sigmoids and 81 of a softmax.
     """
 
-    takes = "float gamma, float alpha, float scale, str order"
+    takes = "float gamma, float alpha, float scale, int num_classes, str order"
 
     def __init__(self, arguments: Arguments) -> None:
         self.gamma: float = arguments.single("gamma", 1.0)
         self.alpha: float = arguments.single("alpha", 0.25)
         self.scale: float = arguments.single("scale", 1.0)
+        usual = 80 if arguments.type.startswith("Sigmoid") else 81
+        self.classes: int = arguments.single("num_classes", usual)
         require(self.scale >= 0, "scale is not negative", self.scale)
-        require(image_order(arguments.single("order", "NCHW")) == "NCHW", "order is NCHW")
+        ChannelsFirst(arguments)
 
     def share(self, label: Tensor, positives: Tensor) -> Tensor:
         """Return the factor of the loss of each example, 0 of label -1."""
@@ -193,14 +196,14 @@ def _log_not(x: Tensor) -> Tensor:
 
 @operator("SigmoidFocalLoss", types={"labels": INT32}, gradient="$Gradient i0 i1 i2 g0 > 0")
 def sigmoid_focal_loss(
-    logits: Tensor, labels: Tensor, positives: Tensor, *, focal: FocalLoss, num_classes: int = 80
+    logits: Tensor, labels: Tensor, positives: Tensor, *, focal: FocalLoss
 ) -> Tensor:
     """(X: (N, A * num_classes, H, W), labels: (N, A, H, W), positives: ()) -> loss ().
 
     Each channel is a class of its own. Label i is the class of channel i - 1 of the group, 0 the
     background; groups with label -1 are ignored.
     """
-    x = _by_group(logits, num_classes)
+    x = _by_group(logits, focal.classes)
     same, other = _is_class(labels, x)
     p = torch.sigmoid(x)
     hit = (1 - p) ** focal.gamma * torch.log(p.clamp(min=_LEAST)) * focal.alpha
@@ -209,26 +212,19 @@ def sigmoid_focal_loss(
     return total * -focal.scale / _positives(positives)
 
 
-@operator("SigmoidFocalLossGradient", types={"labels": INT32}, defaults=sigmoid_focal_loss)
+@operator("SigmoidFocalLossGradient", types={"labels": INT32})
 def sigmoid_focal_loss_gradient(
-    logits: Tensor,
-    labels: Tensor,
-    positives: Tensor,
-    dloss: Tensor,
-    *,
-    focal: FocalLoss,
-    num_classes: int,
+    logits: Tensor, labels: Tensor, positives: Tensor, dloss: Tensor, *, focal: FocalLoss
 ) -> Tensor:
     """(X, labels, positives, dloss: ()) -> dX."""
-    x = _by_group(logits, num_classes)
-    require(dloss.numel() == 1, "the gradient of the loss has one element", dloss)
+    x = _by_group(logits, focal.classes)
     same, other = _is_class(labels, x)
     p = torch.sigmoid(x)
     turn = 1 - p - p * focal.gamma * torch.log(p.clamp(min=_LEAST))
     hit = (1 - p) ** focal.gamma * turn * focal.alpha
     turn = _log_not(x) * (1 - p) * focal.gamma - p
     miss = p**focal.gamma * turn * (1 - focal.alpha)
-    factor = dloss.view(()) * -focal.scale / _positives(positives)
+    factor = _slope_of_loss(dloss) * -focal.scale / _positives(positives)
     return (torch.where(same, hit, torch.where(other, miss, 0.0)) * factor).view(logits.shape)
 
 
@@ -241,98 +237,86 @@ def _of_label(labels: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
 
 @operator("SoftmaxFocalLoss", types={"labels": INT32}, gradient="$Gradient i0 i1 i2 o1 g0 > 0")
 def softmax_focal_loss(
-    scores: Tensor, labels: Tensor, positives: Tensor, *, focal: FocalLoss, num_classes: int = 81
+    scores: Tensor, labels: Tensor, positives: Tensor, *, focal: FocalLoss
 ) -> tuple[Tensor, Tensor]:
     """(X: (N, A * num_classes, H, W), labels: (N, A, H, W), positives: ()) -> loss (), P.
 
     P, one-dimensional, is the softmax of each group of channels. Label 0 is the background; groups
     with a negative label are ignored. Raises EnforceNotMet: a label is not below `num_classes`.
     """
-    p = torch.softmax(_by_group(scores, num_classes), 2)
+    p = torch.softmax(_by_group(scores, focal.classes), 2)
     label, found = _of_label(labels, p)
     losses = (1 - found) ** focal.gamma * torch.log(found.clamp(min=_LEAST))
     loss = -(losses * focal.share(label, positives)).sum()
     return loss, p.detach().reshape(-1)  # Caffe2 has no gradient of P here
 
 
-@operator("SoftmaxFocalLossGradient", types={"labels": INT32}, defaults=softmax_focal_loss)
+@operator("SoftmaxFocalLossGradient", types={"labels": INT32})
 def softmax_focal_loss_gradient(
-    scores: Tensor,
-    labels: Tensor,
-    positives: Tensor,
-    p: Tensor,
-    dloss: Tensor,
-    *,
-    focal: FocalLoss,
-    num_classes: int,
+    scores: Tensor, labels: Tensor, positives: Tensor, p: Tensor, dloss: Tensor, *, focal: FocalLoss
 ) -> Tensor:
     """(X, labels, positives, P, dloss: ()) -> dX."""
-    require(dloss.numel() == 1, "the gradient of the loss has one element", dloss)
-    p = _by_group(shaped_like(p, scores), num_classes)
+    p = _by_group(shaped_like(p, scores), focal.classes)
     label, found = _of_label(labels, p)
     gamma = focal.gamma
     log = torch.log(found.clamp(min=_LEAST))
     rate = gamma * (1 - found) ** (gamma - 1) * found * log - (1 - found) ** gamma
     rate = torch.where(label >= 0, rate * focal.share(label, positives), 0.0)
-    classes = torch.arange(num_classes, device=p.device).view(-1, 1, 1)
-    made = rate * dloss.view(()) * ((label == classes).to(p.dtype) - p)
+    classes = torch.arange(focal.classes, device=p.device).view(-1, 1, 1)
+    made = rate * _slope_of_loss(dloss) * ((label == classes).to(p.dtype) - p)
     return made.view(scores.shape)
 
 
-def _groups(num_classes: int, order: str, x: Tensor) -> Tensor:
-    require(image_order(order) == "NCHW", "order is NCHW", order)
-    return _by_group(x, num_classes)
-
-
 @operator("GroupSpatialSoftmax", gradient="$Gradient o0 g0 > 0")
-def group_spatial_softmax(x: Tensor, *, num_classes: int = 81, order: str = "NCHW") -> Tensor:
+def group_spatial_softmax(x: Tensor, *, num_classes: int = 81, order: ChannelsFirst) -> Tensor:
     """X: (N, A * num_classes, H, W) -> the softmax of each group of `num_classes` channels."""
-    return torch.softmax(_groups(num_classes, order, x), 2).view(x.shape)
+    return torch.softmax(_by_group(x, num_classes), 2).view(x.shape)
 
 
 @operator("GroupSpatialSoftmaxGradient", defaults=group_spatial_softmax)
 def group_spatial_softmax_gradient(
-    y: Tensor, dy: Tensor, *, num_classes: int, order: str
+    y: Tensor, dy: Tensor, *, num_classes: int, order: ChannelsFirst
 ) -> Tensor:
     """(Y, dY) -> dX."""
-    p = _groups(num_classes, order, y)
+    p = _by_group(y, num_classes)
     slopes = shaped_like(dy, y).view(p.shape)
     return (p * (slopes - (p * slopes).sum(2, keepdim=True))).view(y.shape)
 
 
-def _normalizer(wanted: Tensor, normalize: int) -> Tensor | float:
-    """Return the number of targets that are not -1, or 1."""
-    require(normalize in (0, 1), "normalize is 0 or 1", normalize)
-    return wanted.sum().float().clamp(min=1e-5) if normalize else 1.0
+class CrossEntropy:
+    """The arguments `scale` (1), and `normalize` (1): divide by the number of targets."""
+
+    takes = "float scale, int normalize"
+
+    def __init__(self, arguments: Arguments) -> None:
+        self.scale: float = arguments.single("scale", 1.0)
+        self.normalizes = arguments.single("normalize", 1)
+        require(self.scale >= 0, "scale is not negative", self.scale)
+        require(self.normalizes in (0, 1), "normalize is 0 or 1", self.normalizes)
+
+    def shared(self, x: Tensor, wanted: Tensor) -> Tensor:
+        """Return `x` times scale, over the number of targets that are `wanted`."""
+        return x / (wanted.sum().float().clamp(min=1e-5) if self.normalizes else 1.0) * self.scale
 
 
 @operator("SigmoidCrossEntropyLoss", types={"targets": INT32}, gradient="$Gradient i0 i1 g0 > 0")
-def sigmoid_cross_entropy_loss(
-    x: Tensor, targets: Tensor, *, scale: float = 1.0, normalize: int = 1
-) -> Tensor:
+def sigmoid_cross_entropy_loss(x: Tensor, targets: Tensor, *, loss: CrossEntropy) -> Tensor:
     """(X, targets of the same size: 0, 1, or -1 to ignore) -> loss ().
 
-    It is the sum of the cross entropies of sigmoid(X), times scale, and with `normalize` divided by
-    the number of targets that are not -1.
+    It is the sum of the cross entropies of sigmoid(X), shared as CrossEntropy says.
     """
-    require(scale >= 0, "scale is not negative", scale)
     target = shaped_like(targets, x)
     wanted = target != -1
     losses = -x * (target - (x >= 0).to(x.dtype)) + torch.log(1 + torch.exp(-x.abs()))
-    total = torch.where(wanted, losses, 0.0).sum()
-    return total / _normalizer(wanted, normalize) * scale
+    return loss.shared(torch.where(wanted, losses, 0.0).sum(), wanted)
 
 
-@operator(
-    "SigmoidCrossEntropyLossGradient", types={"targets": INT32}, defaults=sigmoid_cross_entropy_loss
-)
+@operator("SigmoidCrossEntropyLossGradient", types={"targets": INT32})
 def sigmoid_cross_entropy_loss_gradient(
-    x: Tensor, targets: Tensor, dloss: Tensor, *, scale: float, normalize: int
+    x: Tensor, targets: Tensor, dloss: Tensor, *, loss: CrossEntropy
 ) -> Tensor:
     """(X, targets, dloss: ()) -> dX."""
-    require(scale >= 0, "scale is not negative", scale)
-    require(dloss.numel() == 1, "the gradient of the loss has one element", dloss)
     target = shaped_like(targets, x)
     wanted = target != -1
-    factor = dloss.view(()) / _normalizer(wanted, normalize) * scale
+    factor = loss.shared(_slope_of_loss(dloss), wanted)
     return torch.where(wanted, torch.sigmoid(x) - target, 0.0) * factor

@@ -13,8 +13,13 @@ from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import require, single
 from bridge.caffe2.operators.base.cpu_kernels import takes_few
 from bridge.caffe2.operators.training import step_kernels
-from bridge.caffe2.operators.training.optimizers import alike, all_of, learning_rate_of, written
-from bridge.caffe2.operators.training.row_rounds import stepped
+from bridge.caffe2.operators.training.optimizers import (
+    alike,
+    all_of,
+    learning_rate_of,
+    stepped,
+    written,
+)
 
 
 class FtrlSettings:

@@ -19,8 +19,11 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     positions_in_segments,
     segment_ids,
 )
-from bridge.caffe2.operators.training.row_rounds import rounds_of_rows
-from bridge.caffe2.operators.training.sparse_optimizers import AdagradRule, sparse_adagrad
+from bridge.caffe2.operators.training.sparse_optimizers import (
+    AdagradRule,
+    rounds_of_rows,
+    sparse_adagrad,
+)
 
 
 class FusedRule(AdagradRule):

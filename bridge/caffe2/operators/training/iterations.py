@@ -19,7 +19,7 @@ from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.objects.stats import Stat
 from bridge.caffe2.operators.training import step_kernels
-from bridge.caffe2.operators.training.row_rounds import stepped, writable
+from bridge.caffe2.operators.training.optimizers import stepped, writable
 
 _LARGEST = 2**63 - 1
 

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses of probabilities and logits against labels, and their gradients."""
+"""Losses of probabilities and logits against labels, and their gradients.
+
+Follows caffe2/operators/cross_entropy_op.cc, PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import INT32, gathered, require, require_all
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
@@ -43,7 +47,6 @@ def label_cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
     """(X: (N, D), label: (N) of int32) -> -log(max(X at the label, 1e-20)): (N).
 
     Raises EnforceNotMet: a label is out of range.
-    Follows LabelCrossEntropyOp, caffe2/operators/cross_entropy_op.cc, PyTorch 1.8.1.
     """
     rows = _rows(x)
     if takes_kernels(rows) and takes_kernels(label, dtype=torch.int32):
@@ -76,10 +79,7 @@ def label_cross_entropy_gradient(
 
 @operator("CrossEntropy", gradient="$Gradient i0 i1 g0 > 0")
 def cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
-    """(X: (N, D), label: (N, D)) -> -sum(label * log(max(X, 1e-20))) of each row (N).
-
-    Follows CrossEntropyOp, caffe2/operators/cross_entropy_op.cc, PyTorch 1.8.1.
-    """
+    """(X: (N, D), label: (N, D)) -> -sum(label * log(max(X, 1e-20))) of each row (N)."""
     require(x.shape == label.shape, "X and the labels have the same shape", x, label)
     rows = _rows(x)
     require(x.dim() > 1 or label.numel() == 1, "one dimension is one number", label)
@@ -102,10 +102,7 @@ def cross_entropy_gradient(x: Tensor, label: Tensor, dy: Tensor) -> Tensor:
 
 @operator("MakeTwoClass", gradient="$Gradient g0 > 0")
 def make_two_class(x: Tensor, *, out: Out = None) -> Tensor:
-    """X: (N...) -> (N..., 2), 1 - X and X.
-
-    Follows MakeTwoClassOp, caffe2/operators/cross_entropy_op.cc, PyTorch 1.8.1.
-    """
+    """X: (N...) -> (N..., 2), 1 - X and X."""
     return torch.stack((1 - x, x), -1, out=out)
 
 
@@ -116,13 +113,25 @@ def make_two_class_gradient(dy: Tensor, *, out: Out = None) -> Tensor:
     return torch.sub(dy[..., 1], dy[..., 0], out=out)
 
 
-def _matrices(
-    logits: Tensor, *others: Tensor | None, log_d_trick: bool, unjoined_lr_loss: bool
-) -> list[Tensor]:
+class LogitRules:
+    """The arguments `log_D_trick` and `unjoined_lr_loss`, other losses, which exclude each other.
+
+    Neither is an argument of weighted losses.
+    """
+
+    takes = "bool log_D_trick, bool unjoined_lr_loss"
+
+    def __init__(self, arguments: Arguments) -> None:
+        weighted = arguments.type.startswith("Weighted")
+        self.trick = not weighted and bool(arguments.single("log_D_trick", False))
+        self.unjoined = not weighted and bool(arguments.single("unjoined_lr_loss", False))
+        fits = not (self.trick and self.unjoined)
+        require(fits, "log_D_trick and unjoined_lr_loss are not both set")
+        self.plain = not weighted and not self.trick and not self.unjoined
+
+
+def _matrices(logits: Tensor, *others: Tensor | None) -> list[Tensor]:
     """Return logits, targets and, if there are any, weights as matrices (N, D)."""
-    require(
-        not (log_d_trick and unjoined_lr_loss), "log_D_trick and unjoined_lr_loss are not both set"
-    )
     inputs = [logits, *(one for one in others if one is not None)]
     for other in inputs[1:]:
         require(other.shape == logits.shape, "the inputs have the same shape", other, logits)
@@ -130,102 +139,64 @@ def _matrices(
     return [one.reshape(-1, inner) for one in inputs]
 
 
-def _logits_loss(
-    logits: Tensor, targets: Tensor, weights: Tensor | None, trick: bool, unjoined: bool, out: Out
+@operator("SigmoidCrossEntropyWithLogits", inputs="2", gradient="$Gradient g0 i0 i1 > 0")
+@operator("WeightedSigmoidCrossEntropyWithLogits", inputs="3", gradient="$Gradient g0 i0 i1 i2 > 0")
+def sigmoid_cross_entropy_with_logits(
+    logits: Tensor,
+    targets: Tensor,
+    weights: Tensor | None = None,
+    *,
+    rules: LogitRules,
+    out: Out = None,
 ) -> Tensor:
-    """Return the mean loss of each row (N...) of logits (N..., D).
+    """(logits: (N..., D), targets, for Weighted weights) -> the mean loss of each row (N...).
 
     The loss is the cross entropy of the sigmoid of the logits and the targets.
-    Follows SigmoidCrossEntropyWithLogitsOp and WeightedSigmoidCrossEntropyWithLogitsOp,
-    caffe2/operators/cross_entropy_op.cc, PyTorch 1.8.1.
     """
-    x, t, *given = _matrices(logits, targets, weights, log_d_trick=trick, unjoined_lr_loss=unjoined)
-    plain = not trick and not unjoined
+    x, t, *given = _matrices(logits, targets, weights)
     # In the first run, too, which has no buffer: the last bits are not those of torch's functions.
-    if plain and not given and takes_few(x, t if out is None else out, t):
+    if rules.plain and takes_few(x, t if out is None else out, t):
         losses = x.new_empty(logits.shape[:-1]) if out is None else out
         return run_kernel(loss_kernels.sigmoid_cross_entropy, losses, x, t, *x.shape)
-    if plain:
-        losses = torch.binary_cross_entropy_with_logits(x, t, None, None, 0)  # none are summed
-        losses = losses.mul_(given[0]) if given else losses
-    else:
+    if rules.trick or rules.unjoined:
         positive = (x >= 0).to(x.dtype)
         tail = torch.log(torch.exp(x - 2 * x * positive) + 1)
-        if trick:
+        if rules.trick:
             losses = (1 - 2 * t) * (x - x * positive - tail)
         else:
             losses = (1 - t) * (x * positive + tail) - x * t
+    else:
+        losses = torch.binary_cross_entropy_with_logits(x, t, None, None, 0)  # none are summed
+        losses = losses.mul_(given[0]) if given else losses
     if out is None:
         return losses.mean(1).view(logits.shape[:-1])
     torch.mean(losses, 1, out=out.view(-1))
     return out
 
 
-def _logits_gradient(
+@operator("SigmoidCrossEntropyWithLogitsGradient", inputs="3")
+@operator("WeightedSigmoidCrossEntropyWithLogitsGradient", inputs="4")
+def sigmoid_cross_entropy_with_logits_gradient(
     dy: Tensor,
     logits: Tensor,
     targets: Tensor,
-    weights: Tensor | None,
-    trick: bool,
-    unjoined: bool,
-    out: Out,
+    weights: Tensor | None = None,
+    *,
+    rules: LogitRules,
+    out: Out = None,
 ) -> Tensor:
-    """Return the gradient of the logits; dY: (N...)."""
-    x, t, *given = _matrices(logits, targets, weights, log_d_trick=trick, unjoined_lr_loss=unjoined)
+    """(dY: (N...), logits, targets, for Weighted weights) -> the gradient of the logits."""
+    x, t, *given = _matrices(logits, targets, weights)
     require(dy.numel() == x.shape[0], "there is one gradient per row", dy, logits)
-    plain = not (trick or unjoined or given)
-    if plain and takes_few(x, x if out is None else out, dy, t):
+    if rules.plain and takes_few(x, x if out is None else out, dy, t):
         slopes = torch.empty_like(logits) if out is None else out
         return run_kernel(loss_kernels.sigmoid_cross_entropy_gradient, slopes, dy, x, t, *x.shape)
-    if trick:
+    if rules.trick:
         slopes = (2 * t - 1) * torch.sigmoid(-x)
-    elif unjoined:
+    elif rules.unjoined:
         slopes = t - (1 - t) * torch.sigmoid(x)
     else:
         slopes = t - torch.sigmoid(x)
     for weight in given:
         slopes = slopes * weight
     return (slopes * (-dy.reshape(-1, 1) / x.shape[1])).view(logits.shape)
-
-
-@operator("SigmoidCrossEntropyWithLogits", gradient="$Gradient g0 i0 i1 > 0")
-def sigmoid_cross_entropy_with_logits(
-    logits: Tensor,
-    targets: Tensor,
-    *,
-    log_D_trick: bool = False,
-    unjoined_lr_loss: bool = False,
-    out: Out = None,
-) -> Tensor:
-    """(logits: (N..., D), targets) -> the mean loss of each row (N...)."""
-    return _logits_loss(logits, targets, None, log_D_trick, unjoined_lr_loss, out)
-
-
-@operator("WeightedSigmoidCrossEntropyWithLogits", gradient="$Gradient g0 i0 i1 i2 > 0")
-def weighted_sigmoid_cross_entropy_with_logits(
-    logits: Tensor, targets: Tensor, weights: Tensor, *, out: Out = None
-) -> Tensor:
-    """(logits: (N..., D), targets, weights) -> the mean loss of each row (N...)."""
-    return _logits_loss(logits, targets, weights, False, False, out)
-
-
-@operator("SigmoidCrossEntropyWithLogitsGradient")
-def sigmoid_cross_entropy_with_logits_gradient(
-    dy: Tensor,
-    logits: Tensor,
-    targets: Tensor,
-    *,
-    log_D_trick: bool = False,
-    unjoined_lr_loss: bool = False,
-    out: Out = None,
-) -> Tensor:
-    """(dY: (N...), logits, targets) -> the gradient of the logits."""
-    return _logits_gradient(dy, logits, targets, None, log_D_trick, unjoined_lr_loss, out)
-
-
-@operator("WeightedSigmoidCrossEntropyWithLogitsGradient")
-def weighted_sigmoid_cross_entropy_with_logits_gradient(
-    dy: Tensor, logits: Tensor, targets: Tensor, weights: Tensor
-) -> Tensor:
-    """(dY: (N...), logits, targets, weights) -> the gradient of the logits."""
-    return _logits_gradient(dy, logits, targets, weights, False, False, None)

@@ -8,6 +8,7 @@ it replaces.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,7 +19,23 @@ from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.operators.base.checks import INT64, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
 from bridge.caffe2.operators.training import step_kernels
-from bridge.caffe2.operators.training.row_rounds import stepped, writable
+
+
+def writable(out: Out, o: int, x: Tensor) -> Tensor:
+    """Return the buffer of output `o`, which holds `x`, or a copy of `x`."""
+    room: Tensor | None = None if out is None else out[o]
+    if room is None:
+        return x.clone()
+    return room if room is x else room.copy_(x)
+
+
+def stepped(
+    kernel: Callable[..., Any], out: Out, states: tuple[Tensor, ...], *given: Any
+) -> tuple[Tensor, ...]:
+    """Return `states` after a step by a kernel, which takes them, and the rest, in place."""
+    made = tuple(writable(out, o, one) for o, one in enumerate(states))
+    run_kernel(kernel, *made, *given)
+    return made
 
 
 def alike(first: Tensor, *others: Tensor) -> tuple[Tensor, ...]:

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.operators.base.channels import ChannelsFirst
 from bridge.caffe2.operators.base.checks import (
     INT32,
     axis_from_front,
     gathered,
-    image_order,
     require,
     require_all,
     require_range,
@@ -103,7 +103,7 @@ def softmax_with_loss(
     scale: float = 1.0,
     label_prob: int = 0,
     average_by_batch_size: int = 0,
-    order: str = "NCHW",
+    order: ChannelsFirst,
     out: Out = None,
 ) -> tuple[Tensor, Tensor, None]:
     """(X: (N..., D...), labels, optionally weights: (N)) -> softmax of X, mean loss ().
@@ -114,7 +114,6 @@ def softmax_with_loss(
     Follows SoftmaxWithLossOp, caffe2/operators/softmax_with_loss_op.cc, PyTorch 1.8.1.
     """
     require(scale >= 0, "scale is not negative", scale)
-    require(image_order(order) == "NCHW", "order is NCHW")
     rows = as_matrix(x, axis_from_front(axis, x.dim()))
     n = rows.shape[0]
     column = _row_weights(weight, rows)
@@ -165,7 +164,7 @@ def softmax_with_loss_gradient(
     scale: float,
     label_prob: int,
     average_by_batch_size: int,
-    order: str,
+    order: ChannelsFirst,
     out: Out = None,
 ) -> Tensor:
     """(X, labels, optionally weights, P, dloss: ()) -> dX; see SoftmaxWithLoss.
@@ -173,7 +172,6 @@ def softmax_with_loss_gradient(
     Follows SoftmaxWithLossGradientOp, caffe2/operators/softmax_with_loss_op.cc, PyTorch 1.8.1.
     """
     require(scale >= 0, "scale is not negative", scale)
-    require(image_order(order) == "NCHW", "order is NCHW")
     weights = weight if dloss is not None else None
     p, dloss = (p, dloss) if dloss is not None else (weight, p)
     rows = as_matrix(p, axis_from_front(axis, p.dim()))

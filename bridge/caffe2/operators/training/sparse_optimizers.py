@@ -17,7 +17,7 @@ from torch import Tensor
 
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import Function, Out, OutputCount, operator
-from bridge.caffe2.operators.base.checks import INT64, INTS, require, single
+from bridge.caffe2.operators.base.checks import INT64, INTS, require, require_range, single
 from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.training import step_kernels
 from bridge.caffe2.operators.training.ftrl import FtrlSettings, ftrl_step
@@ -25,9 +25,13 @@ from bridge.caffe2.operators.training.optimizers import (
     adadelta_step,
     learning_rate_of,
     momentum_step,
+    stepped,
     storm_rate,
+    writable,
 )
-from bridge.caffe2.operators.training.row_rounds import rounds_of_rows, row_width, stepped, writable
+
+# Different rows, their positions in the indices, and their gradients.
+Round = tuple[Tensor, Tensor, Tensor]
 
 
 def _on_rows(name: str, *, inplace: str, **declared: Any) -> Callable[[Function], Function]:
@@ -39,6 +43,42 @@ def _on_rows(name: str, *, inplace: str, **declared: Any) -> Callable[[Function]
     declared.setdefault("outputs", inplace.count(">"))
     declared |= {"types": types, "effects": ("errors",), "gradient": "undefined"}
     return operator(name, inplace=inplace, **declared)
+
+
+def _row_width(param: Tensor, indices: Tensor, grad: Tensor) -> int:
+    """Return the width of a row. Raises EnforceNotMet: a gradient is not as wide."""
+    require(param.dim() > 0, "parameters have at least one dimension", param)
+    width = param.numel() // max(param.shape[0], 1)
+    if grad.numel() != indices.numel() * width or grad.dim() < indices.dim():
+        require(False, "there is one gradient per row", grad, indices, param)
+    if width != grad.shape[indices.dim() :].numel() and indices.numel():
+        require(False, "a gradient is as wide as a row", grad, indices, param)
+    return width
+
+
+def rounds_of_rows(param: Tensor, indices: Tensor, grad: Tensor) -> list[Round]:
+    """Return rounds of different rows; repeated rows follow in further rounds.
+
+    Raises EnforceNotMet: a row is out of range, or a gradient is not as wide as a row.
+    """
+    width = _row_width(param, indices, grad)
+    flat = indices.reshape(-1).long()
+    require_range("rows", flat, param.shape[0])
+    seen: dict[int, int] = {}
+    turns: list[list[int]] = []
+    for place, row in enumerate(flat.tolist()):
+        turn = seen[row] = seen.get(row, -1) + 1
+        if turn == len(turns):
+            turns.append([])
+        turns[turn].append(place)
+    rows = grad.reshape(flat.numel(), width) if flat.numel() else grad
+    if len(turns) == 1:
+        return [(flat, torch.arange(flat.numel(), device=flat.device), rows)]
+    found = []
+    for turn_places in turns:
+        places = torch.tensor(turn_places, device=flat.device)
+        found.append((flat[places], places, rows[places]))
+    return found
 
 
 def _matrix(x: Tensor, rows: int) -> Tensor:
@@ -86,7 +126,7 @@ def _rows_for_kernel(
     param: Tensor, indices: Tensor, grad: Tensor, lr: Tensor | None, *tables: Tensor
 ) -> tuple[int, int, int, bool] | None:
     """Return the sizes for kernels of `step_kernels`; None: they cannot be used."""
-    width = row_width(param, indices, grad)
+    width = _row_width(param, indices, grad)
     given = (param, grad, *tables) if lr is None else (param, grad, lr, *tables)
     if not takes_kernels(*given) or not indices.is_cpu or not indices.is_contiguous():
         return None
@@ -202,16 +242,9 @@ def sparse_adam(
     inputs = param, moment_1, moment_2
     if sizes is not None and takes_kernels(iteration, dtype=torch.int64):
         states = (*inputs, grad) if outputs == 4 else inputs
-        given = (indices, grad, lr, iteration, *sizes)
+        given = (*(() if outputs == 4 else (None,)), indices, grad, lr, iteration, *sizes)
         numbers = (rule.beta1, rule.beta2, rule.epsilon, rule.scale, by_row)
-        return stepped(
-            step_kernels.sparse_adam,
-            out,
-            states,
-            *(() if outputs == 4 else (None,)),
-            *given,
-            *numbers,
-        )
+        return stepped(step_kernels.sparse_adam, out, states, *given, *numbers)
     factor, divides = rule.scale(int(iteration.view(-1)[0]) + 1)
     rounds = rounds_of_rows(param, indices, grad)
     made = [writable(out, o, one) for o, one in enumerate(inputs)]
