@@ -17,19 +17,6 @@ def best_of_classes(
     found: NDArray[np.int64],
     counts: NDArray[np.int64],
     softly: tuple[bool, float, float] | None = None,
-) -> int: ...
-def gather(
-    scores: NDArray[np.float32],
-    boxes: NDArray[np.float32],
-    first_score: int,
-    first_box: int,
-    found: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    first_class: int,
-    out_scores: NDArray[np.float32],
-    out_boxes: NDArray[np.float32],
-    out_classes: NDArray[np.float32],
-    out_rows: NDArray[np.int32],
 ) -> None: ...
 def count_boxes(
     counts: Any, boxes: Any, n: int, columns: int, images: int, numbered: bool

@@ -182,54 +182,22 @@ cdef Py_ssize_t keep_softly(
     return count
 
 
-cdef Py_ssize_t limited(
-    const float *scores, Py_ssize_t step, int64_t[:, ::1] found, int64_t *counts, Py_ssize_t total,
-    Py_ssize_t limit
-) except -1:
-    """Leave of the kept rows of all classes those with the best scores; return their number."""
-    cdef Py_ssize_t classes = found.shape[0], i, j, at = 0
-    cdef int64_t *numbers = <int64_t *>malloc(4 * total * sizeof(int64_t))
-    cdef float *values = <float *>malloc(total * sizeof(float))
-    if numbers == NULL or values == NULL:
-        free(numbers)
-        free(values)
-        raise MemoryError
-    cdef int64_t *rows = numbers + 2 * total
-    cdef int64_t *owners = numbers + 3 * total
-    for j in range(classes):
-        for i in range(counts[j]):
-            numbers[at], rows[at], owners[at] = at, found[j, i], j
-            values[at] = scores[found[j, i] * step + j]
-            at += 1
-        counts[j] = 0
-    by_score(values, 1, numbers, total, numbers + total)
-    for i in range(limit):
-        j = owners[numbers[i]]
-        found[j, counts[j]] = rows[numbers[i]]
-        counts[j] += 1
-    free(numbers)
-    free(values)
-    return limit
-
-
 def best_of_classes(
     float[:, :] scores, const float[:, :] boxes, Py_ssize_t first_score, Py_ssize_t first_box,
     float smallest, float threshold, Py_ssize_t limit, bint plus_one, int64_t[:, ::1] found,
     int64_t[::1] counts, object softly: tuple[bool, float, float] | None = None
-) -> int:
+) -> None:
     """Keep the best boxes of each class but the background, of one image.
 
     scores: (n, columns), changed if `softly` is given. boxes: (n, 4 columns) or, the same for all
     classes, (n, 4). The columns of both are next to each other in memory. first_score, first_box:
     which column is that of the first class that is kept; first_box is -1 where all have the same
-    boxes. smallest: scores above it are considered. limit: how many boxes are kept at most, unless
-    it is not positive. found: room for (classes, n), the kept rows of each class. counts: room for
-    how many there are of each class. softly: None, or (linear, sigma, score below which a box is
-    left out).
-
-    Returns how many are kept in all.
+    boxes. smallest: scores above it are considered. limit: how many boxes of a class are kept at
+    most, unless it is not positive. found: room for (classes, n), the kept rows of each class.
+    counts: room for how many there are of each class. softly: None, or (linear, sigma, score below
+    which a box is left out).
     """
-    cdef Py_ssize_t n = scores.shape[0], classes = found.shape[0], j, i, many, total = 0
+    cdef Py_ssize_t n = scores.shape[0], classes = found.shape[0], j, i, many
     cdef Py_ssize_t score_step = scores.strides[0] // <Py_ssize_t>sizeof(float)
     cdef Py_ssize_t box_step = boxes.strides[0] // <Py_ssize_t>sizeof(float)
     cdef bint soft = softly is not None, linear = False
@@ -241,7 +209,7 @@ def best_of_classes(
         linear, sigma, least = softly
     if not n or not classes:
         counts[:] = 0
-        return 0
+        return
     cdef Chosen chosen = room_for(n)
     cdef int64_t *rows = <int64_t *>malloc(2 * n * sizeof(int64_t))
     if rows == NULL:
@@ -266,35 +234,8 @@ def best_of_classes(
                     own, box_step, rows, many, threshold, limit if limit > 0 else -1, plus_one,
                     &chosen, &found[j, 0])
             counts[j] = many
-            total += many
     free(rows)
     free(chosen.x1)
-    if 0 < limit < total:
-        return limited(&scores[0, first_score], score_step, found, &counts[0], total, limit)
-    return total
-
-
-def gather(
-    const float[:, :] scores, const float[:, :] boxes, Py_ssize_t first_score, Py_ssize_t first_box,
-    const int64_t[:, ::1] found, const int64_t[::1] counts, Py_ssize_t first_class,
-    float[::1] out_scores, float[:, ::1] out_boxes, float[::1] out_classes, int[::1] out_rows
-) -> None:
-    """Write the boxes that `best_of_classes` kept: scores, boxes, classes and rows.
-
-    first_class: the number of the first class that is kept. The outputs begin where those of this
-    image begin.
-    """
-    cdef Py_ssize_t i, j, k, row, column, at = 0
-    for j in range(found.shape[0]):
-        column = 0 if first_box < 0 else 4 * (j + first_box)
-        for i in range(counts[j]):
-            row = found[j, i]
-            out_scores[at] = scores[row, j + first_score]
-            for k in range(4):
-                out_boxes[at, k] = boxes[row, column + k]
-            out_classes[at] = j + first_class
-            out_rows[at] = row
-            at += 1
 
 
 cdef inline float growth(float x, float largest) noexcept nogil:

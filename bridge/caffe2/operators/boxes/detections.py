@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
@@ -12,7 +14,7 @@ from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.boxes import rotated_boxes as rotated
-from bridge.caffe2.operators.boxes.box_kernels import best_of_classes, gather
+from bridge.caffe2.operators.boxes.box_kernels import best_of_classes
 from bridge.caffe2.operators.boxes.box_rules import BoxRules, array_of, by_score, tensor_of
 
 
@@ -83,24 +85,21 @@ def box_with_nms_limit(
     fits = sum(counts) == n and min(counts, default=0) >= 0
     require(fits, "the numbers of boxes per image add up to all boxes", counts, boxes)
     by_class = np.zeros((len(counts), classes), np.int32)
-    found: list[tuple[NDArray[np.float32], ...]] = []
-    every: list[NDArray[np.int32]] = []
+    found: list[tuple[NDArray[Any], ...]] = [_empty(sides)]
     start = 0
     for image, count in enumerate(counts):
         part = slice(start, start + count)
         start += count
-        kept, rows = _of_image(all_scores[part], all_boxes[part], rules, by_class[image, 1:])
-        found.append(kept)
-        every.append(rows)
-    if len(found) == 1:
-        columns = [*found[0], every[0]]
-    elif found:
-        columns = [*map(np.concatenate, zip(*found, strict=True)), np.concatenate(every)]
-    else:
-        columns = [np.empty(0, np.float32), np.empty((0, sides), np.float32)]
-        columns += [np.empty(0, np.float32), np.empty(0, np.int32)]
-    columns[3:3] = [by_class.sum(1).astype(np.float32)]
-    return tuple(tensor_of(column, scores) for column in (*columns, by_class))
+        found.append(_of_image(all_scores[part], all_boxes[part], rules, by_class[image, 1:]))
+    *kept, rows = map(np.concatenate, zip(*found, strict=True))
+    columns = *kept, by_class.sum(1).astype(np.float32), rows, by_class
+    return tuple(tensor_of(column, scores) for column in columns)
+
+
+def _empty(sides: int) -> tuple[NDArray[Any], ...]:
+    """Return scores, boxes, classes and rows of no box."""
+    none = np.empty(0, np.float32)
+    return none, np.empty((0, sides), np.float32), none, np.empty(0, np.int32)
 
 
 def _matrix(x: Tensor) -> NDArray[np.float32]:
@@ -114,29 +113,30 @@ def _of_image(
     boxes: NDArray[np.float32],
     rules: NMSRules,
     counts: NDArray[np.int32],
-) -> tuple[tuple[NDArray[np.float32], ...], NDArray[np.int32]]:
+) -> tuple[NDArray[Any], ...]:
     """Return the kept scores, boxes and classes of an image, and their rows; set `counts`."""
-    rotates = rules.rules.sides == 5
+    n, sides, several = len(scores), rules.rules.sides, rules.first_box >= 0
     if rules.softly:
         scores = scores.copy()
-    found = np.empty((len(counts), len(scores)), np.int64)
-    numbers = np.empty(len(counts), np.int64)
-    if rotates:
-        total = _rotated(scores, boxes, rules, found, numbers)
+    found, numbers = np.empty((len(counts), n), np.int64), np.empty(len(counts), np.int64)
+    if sides == 5:
+        _rotated(scores, boxes, rules, found, numbers)
     else:
-        total = best_of_classes(
+        best_of_classes(
             *(scores, boxes, rules.background, rules.first_box, rules.smallest, rules.threshold),
             *(rules.limit, rules.rules.plus_one, found, numbers, rules.softly),
         )
-    counts[:] = numbers
-    made = np.empty(total, np.float32), np.empty((total, rules.rules.sides), np.float32)
-    kept, rows = (*made, np.empty(total, np.float32)), np.empty(total, np.int32)
-    if rotates:
-        _gather(scores, boxes, rules, found, numbers, kept, rows)
-    else:
-        first = rules.background, rules.first_box
-        gather(scores, boxes, *first, found, numbers, rules.first_class, *kept, rows)
-    return kept, rows
+    rows = found[np.arange(n) < numbers[:, None]]
+    kinds = np.repeat(np.arange(len(counts)), numbers)
+    values = scores[rows, kinds + rules.background]
+    if 0 < rules.limit < len(rows):
+        best = by_score(values, rules.limit)
+        best = best[np.argsort(kinds[best], kind="stable")]
+        rows, kinds, values = rows[best], kinds[best], values[best]
+    counts[:] = np.bincount(kinds, minlength=len(counts))
+    by_class = boxes.reshape(n, boxes.shape[1] // sides, sides)
+    own = by_class[rows, kinds + rules.first_box if several else 0]
+    return values, own, (kinds + rules.first_class).astype(np.float32), rows.astype(np.int32)
 
 
 def _rotated(
@@ -145,13 +145,13 @@ def _rotated(
     rules: NMSRules,
     found: NDArray[np.int64],
     counts: NDArray[np.int64],
-) -> int:
+) -> None:
     """As `best_of_classes`, for rotated boxes."""
-    keeps: list[list[int]] = []
     for j in range(len(found)):
         column = scores[:, j + rules.background]
         rows = np.flatnonzero(column > np.float32(rules.smallest))
-        own = _of_class(boxes, j, rules.first_box)
+        first = 0 if rules.first_box < 0 else 5 * (j + rules.first_box)
+        own = boxes[:, first : first + 5]
         if rules.softly:
             linear, sigma, least = rules.softly
             keep, column[:] = rotated.kept_softly(
@@ -160,41 +160,5 @@ def _rotated(
         else:
             order = rows[by_score(column[rows])]
             keep = rotated.kept(own, order, rules.threshold, rules.limit or -1)
-        keeps.append(keep)
-    if 0 < rules.limit < sum(map(len, keeps)):
-        pairs = [(j, row) for j, keep in enumerate(keeps) for row in keep]
-        values = np.array([scores[row, j + rules.background] for j, row in pairs])
-        keeps = [[] for _ in keeps]
-        for at in by_score(values, rules.limit):
-            j, row = pairs[at]
-            keeps[j].append(row)
-    for j, keep in enumerate(keeps):
         counts[j] = len(keep)
         found[j, : len(keep)] = keep
-    return sum(map(len, keeps))
-
-
-def _gather(
-    scores: NDArray[np.float32],
-    boxes: NDArray[np.float32],
-    rules: NMSRules,
-    found: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    out: tuple[NDArray[np.float32], ...],
-    out_rows: NDArray[np.int32],
-) -> None:
-    """As `gather`, for rotated boxes."""
-    start = 0
-    for j, count in enumerate(counts):
-        rows, part = found[j, :count], slice(start, start + count)
-        out[0][part] = scores[rows, j + rules.background]
-        out[1][part] = _of_class(boxes, j, rules.first_box)[rows]
-        out[2][part] = j + rules.first_class
-        out_rows[part] = rows
-        start += count
-
-
-def _of_class(boxes: NDArray[np.float32], j: int, first_box: int) -> NDArray[np.float32]:
-    """Return the rotated boxes of class `j`."""
-    first = 0 if first_box < 0 else 5 * (j + first_box)
-    return boxes[:, first : first + 5]

@@ -18,6 +18,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from bridge.caffe2.operators.base.cloned cimport inlined_void
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
 # pyi: from torch import Tensor
@@ -74,10 +75,16 @@ cdef inline float larger_or_nan(float a, float b) noexcept nogil:
     return a if a > b or a != a else b
 
 
-cdef void largest_of_rows(
-    const float *x, Py_ssize_t rows, Py_ssize_t width, float *into
+# Maxima, or sums if that is asked for: a constant, for which compilers make functions of their own.
+
+cdef inline float joined(float a, float b, bint sums) noexcept nogil:
+    return a + b if sums else larger(a, b)
+
+
+cdef inline inlined_void join_rows(
+    const float *x, Py_ssize_t rows, Py_ssize_t width, float *into, bint sums
 ) noexcept nogil:
-    """Set `into` to the maxima of the columns."""
+    """Set `into` to the maxima, or sums, of the columns."""
     cdef Py_ssize_t i, j
     cdef const float *next
     for j in range(width):
@@ -85,59 +92,44 @@ cdef void largest_of_rows(
     for i in range(1, rows):
         next = x + i * width
         for j in range(width):
-            into[j] = larger(next[j], into[j])
+            into[j] = joined(next[j], into[j], sums)
 
 
-cdef void sum_of_rows(
-    const float *x, Py_ssize_t rows, Py_ssize_t width, float *into
+cdef inline inlined_void join_in_row(
+    const float *row, const Window *w, float *y, bint sums
 ) noexcept nogil:
-    """Set `into` to the sums of the columns."""
-    cdef Py_ssize_t i, j
-    cdef const float *next
-    for j in range(width):
-        into[j] = x[j]
-    for i in range(1, rows):
-        next = x + i * width
-        for j in range(width):
-            into[j] += next[j]
-
-
-cdef void largest_in_row(const float *row, const Window *w, float *y) noexcept nogil:
-    """Set `y` to the maxima of the windows of a padded row."""
+    """Set `y` to the maxima, or sums, of the windows of a padded row."""
     cdef Py_ssize_t i, k
     if w.stride == 1:
         for i in range(w.out):
             y[i] = row[i]
         for k in range(1, w.kernel):
             for i in range(w.out):
-                y[i] = larger(row[i + k], y[i])
+                y[i] = joined(row[i + k], y[i], sums)
     elif w.stride == 2 and w.kernel == 3:
         for i in range(w.out):
-            y[i] = larger(larger(row[2 * i], row[2 * i + 1]), row[2 * i + 2])
+            y[i] = joined(joined(row[2 * i], row[2 * i + 1], sums), row[2 * i + 2], sums)
     elif w.stride == 2 and w.kernel == 2:
         for i in range(w.out):
-            y[i] = larger(row[2 * i], row[2 * i + 1])
+            y[i] = joined(row[2 * i], row[2 * i + 1], sums)
     else:
         for i in range(w.out):
             y[i] = row[i * w.stride]
             for k in range(1, w.kernel):
-                y[i] = larger(row[i * w.stride + k], y[i])
+                y[i] = joined(row[i * w.stride + k], y[i], sums)
 
 
-cdef void sum_in_row(const float *row, const Window *w, float *y) noexcept nogil:
-    """Set `y` to the sums of the windows of a padded row."""
-    cdef Py_ssize_t i, k
-    if w.stride == 1:
-        for i in range(w.out):
-            y[i] = row[i]
-        for k in range(1, w.kernel):
-            for i in range(w.out):
-                y[i] += row[i + k]
-    else:
-        for i in range(w.out):
-            y[i] = row[i * w.stride]
-            for k in range(1, w.kernel):
-                y[i] += row[i * w.stride + k]
+cdef inline inlined_void join_plane(
+    const float *x, float *y, const Window *h, const Window *w, float *row, bint sums
+) noexcept nogil:
+    cdef Py_ssize_t i, top, bottom
+    for i in range(h.out):
+        top, bottom = first(h, i), last(h, i)
+        if top < bottom:
+            join_rows(x + top * w.size, bottom - top, w.size, row + w.head, sums)
+        else:
+            fill(row + w.head, w.size, 0 if sums else -INFINITY)
+        join_in_row(row, w, y + i * w.out, sums)
 
 
 cdef void max_of_plane_with_nan(
@@ -158,30 +150,18 @@ cdef void max_of_plane_with_nan(
 cdef void max_of_plane(
     const float *x, float *y, const Window *h, const Window *w, float *row
 ) noexcept nogil:
-    cdef Py_ssize_t i, top, bottom
-    for i in range(h.out):
-        top, bottom = first(h, i), last(h, i)
-        if top < bottom:
-            largest_of_rows(x + top * w.size, bottom - top, w.size, row + w.head)
-        else:
-            fill(row + w.head, w.size, -INFINITY)
-        largest_in_row(row, w, y + i * w.out)
+    join_plane(x, y, h, w, row, False)
 
 
 cdef void mean_of_plane(
     const float *x, float *y, const Window *h, const Window *w, float *row, const float *shares,
     bint whole
 ) noexcept nogil:
-    cdef Py_ssize_t i, j, top, bottom
+    cdef Py_ssize_t i, j
     cdef float share
+    join_plane(x, y, h, w, row, True)
     for i in range(h.out):
-        top, bottom = first(h, i), last(h, i)
-        if top < bottom:
-            sum_of_rows(x + top * w.size, bottom - top, w.size, row + w.head)
-        else:
-            fill(row + w.head, w.size, 0)
-        sum_in_row(row, w, y + i * w.out)
-        share = <float>1.0 / (h.kernel if whole else bottom - top)
+        share = <float>1.0 / (h.kernel if whole else last(h, i) - first(h, i))
         for j in range(w.out):
             y[i * w.out + j] *= share * shares[j]
 

@@ -8,6 +8,8 @@ Follows the operators in caffe2/operators/distance_op.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -26,47 +28,49 @@ def _pairs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return x.view(rows, -1), y.view(rows, -1)
 
 
-@operator("SquaredL2Distance", gradient="$Gradient i0 i1 g0 > 0 1")
-def squared_l2_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
-    """Half the sum of (X - Y)^2."""
-    x, y = _pairs(x, y)
-    if takes_few(x, y):
-        z = x.new_empty(x.shape[0]) if out is None else out
-        return run_kernel(layer_kernels.half_square, z, x, y, *x.shape)
-    apart = x - y
-    return torch.mul((apart * apart).sum(1), 0.5, out=out)
+def _declare(
+    name: str, formula: str, kind: str, by_torch: Callable[[Tensor, Tensor, Out], Tensor]
+) -> None:
+    """Declare an operator; `kind`: that of `layer_kernels.compare`."""
+
+    def compute(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
+        if kind == "product" and x.dim() and x.shape == y.shape and x.numel() == 0:
+            return x.new_empty((0,))  # as Caffe2 has it
+        x, y = _pairs(x, y)
+        if takes_few(x, y):
+            z = x.new_empty(x.shape[0]) if out is None else out
+            return run_kernel(layer_kernels.compare, z, x, y, *x.shape, kind)
+        return by_torch(x, y, out)
+
+    compute.__doc__ = f"{formula}."
+    compute.__name__ = compute.__qualname__ = name
+    operator(name, gradient="$Gradient i0 i1 g0 > 0 1")(compute)
 
 
-@operator("L1Distance", gradient="$Gradient i0 i1 g0 > 0 1")
-def l1_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
-    """The sum of |X - Y|."""
-    x, y = _pairs(x, y)
-    if takes_few(x, y):
-        z = x.new_empty(x.shape[0]) if out is None else out
-        return run_kernel(layer_kernels.apart, z, x, y, *x.shape)
-    return torch.sum(torch.abs(x - y), 1, out=out)
-
-
-@operator("DotProduct", gradient="$Gradient i0 i1 g0 > 0 1")
-def dot_product(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
-    """The sum of X * Y. That of empty rows is empty."""
-    if x.dim() and x.shape == y.shape and x.numel() == 0:
-        return x.new_empty((0,))
-    x, y = _pairs(x, y)
-    if takes_few(x, y):
-        z = x.new_empty(x.shape[0]) if out is None else out
-        return run_kernel(layer_kernels.similarity, z, x, y, *x.shape, False)
-    return torch.sum(x * y, 1, out=out)
-
-
-@operator("CosineSimilarity", gradient="$Gradient i0 i1 g0 > 0 1")
-def cosine_similarity(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
-    """The sum of X * Y over the norms of X and Y, which are at least 1e-6."""
-    x, y = _pairs(x, y)
-    if takes_few(x, y):
-        z = x.new_empty(x.shape[0]) if out is None else out
-        return run_kernel(layer_kernels.similarity, z, x, y, *x.shape, True)
-    return torch.mul((x * y).sum(1) * _inverse_norm(x), _inverse_norm(y), out=out)
+_declare(
+    "SquaredL2Distance",
+    "Half the sum of (X - Y)^2",
+    "square",
+    lambda x, y, out: torch.mul(torch.square(x - y).sum(1), 0.5, out=out),
+)
+_declare(
+    "L1Distance",
+    "The sum of |X - Y|",
+    "absolute",
+    lambda x, y, out: torch.sum(torch.abs(x - y), 1, out=out),
+)
+_declare(
+    "DotProduct",
+    "The sum of X * Y; that of empty rows is empty",
+    "product",
+    lambda x, y, out: torch.sum(x * y, 1, out=out),
+)
+_declare(
+    "CosineSimilarity",
+    "The sum of X * Y over the norms of X and Y, which are at least 1e-6",
+    "cosine",
+    lambda x, y, out: torch.mul((x * y).sum(1) * _inverse_norm(x), _inverse_norm(y), out=out),
+)
 
 
 def _inverse_norm(rows: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ set and returned unless a function says otherwise.
   microseconds, by torch 40. For more than some thousand states torch's vectors win.
 """
 
-from libc.math cimport expf, fabsf, sqrt, sqrtf
+from libc.math cimport expf, fabs, sqrt, sqrtf
 from libc.stdint cimport int32_t, int64_t
 
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
@@ -24,7 +24,6 @@ from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
 cdef enum:
     LANES = 128
-    WORTH_RELEASING = 1 << 15   # elements, for which the lock is given to other threads
 
 
 cdef void add_moments(
@@ -94,82 +93,51 @@ def normalize(
     cdef const float *biases = floats_of(bias, channels)
     cdef const float *means = floats_of(mean, channels)
     cdef const float *variances = floats_of(variance, channels)
-    if images * channels * area < WORTH_RELEASING:
-        _normalize(sources, targets, scales, biases, means, variances, epsilon, images, channels,
-                   area)
-    else:
-        with nogil:
-            _normalize(sources, targets, scales, biases, means, variances, epsilon, images,
-                       channels, area)
-    return y
-
-
-cdef void _normalize(
-    const float *x, float *y, const float *scale, const float *bias, const float *mean,
-    const float *variance, float epsilon, int64_t images, int64_t channels, int64_t area,
-) noexcept nogil:
     cdef int64_t c, image, i
     cdef const float *source
     cdef float *target
     cdef float by, plus
-    for c in range(channels):
-        by = scale[c] / sqrtf(variance[c] + epsilon)
-        plus = bias[c] - by * mean[c]
-        for image in range(images):
-            source = x + (image * channels + c) * area
-            target = y + (image * channels + c) * area
-            for i in range(area):
-                target[i] = by * source[i] + plus
+    with nogil:
+        for c in range(channels):
+            by = scales[c] / sqrtf(variances[c] + epsilon)
+            plus = biases[c] - by * means[c]
+            for image in range(images):
+                source = sources + (image * channels + c) * area
+                target = targets + (image * channels + c) * area
+                for i in range(area):
+                    target[i] = by * source[i] + plus
+    return y
 
 
-def half_square(z: Tensor, x: Tensor, y: Tensor, int64_t rows, int64_t width) -> Tensor:
-    """Set each z to half the sum of (x - y)^2 of a row."""
+def compare(
+    z: Tensor, x: Tensor, y: Tensor, int64_t rows, int64_t width, object kind: str
+) -> Tensor:
+    """Set each z to a distance or similarity of two rows.
+
+    kind: "square", half the sum of (x - y)^2; "absolute", the sum of |x - y|; "product", that of
+    x y; or "cosine", the product over the norms, at least 1e-6 each.
+    """
     cdef float *target = floats_of(z, rows)
     cdef const float *a = floats_of(x, rows * width)
     cdef const float *b = floats_of(y, rows * width)
-    cdef double total, apart
+    cdef bint squares = kind == "square", is_cosine = kind == "cosine"
+    cdef bint multiplies = is_cosine or kind == "product"
+    cdef double total, left, right, apart
     cdef int64_t i, j
     for i in range(rows):
-        total = 0
+        total = left = right = 0
         for j in range(i * width, (i + 1) * width):
             apart = a[j] - b[j]
-            total += apart * apart
-        target[i] = <float>(total / 2)
-    return z
-
-
-def similarity(
-    z: Tensor, x: Tensor, y: Tensor, int64_t rows, int64_t width, bint is_cosine
-) -> Tensor:
-    """Set each z to the product of two rows; of a cosine over their norms, at least 1e-6 each."""
-    cdef float *target = floats_of(z, rows)
-    cdef const float *a = floats_of(x, rows * width)
-    cdef const float *b = floats_of(y, rows * width)
-    cdef double product, left, right
-    cdef int64_t i, j
-    for i in range(rows):
-        product = left = right = 0
-        for j in range(i * width, (i + 1) * width):
-            product += a[j] * b[j]
-            left += a[j] * a[j]
-            right += b[j] * b[j]
-        if is_cosine:
-            product /= sqrt(max(left, 1e-12)) * sqrt(max(right, 1e-12))
-        target[i] = <float>product
-    return z
-
-
-def apart(z: Tensor, x: Tensor, y: Tensor, int64_t rows, int64_t width) -> Tensor:
-    """Set each z to the sum of |x - y| of a row."""
-    cdef float *target = floats_of(z, rows)
-    cdef const float *a = floats_of(x, rows * width)
-    cdef const float *b = floats_of(y, rows * width)
-    cdef double total
-    cdef int64_t i, j
-    for i in range(rows):
-        total = 0
-        for j in range(i * width, (i + 1) * width):
-            total += fabsf(a[j] - b[j])
+            if multiplies:
+                total += a[j] * b[j]
+                left += a[j] * a[j]
+                right += b[j] * b[j]
+            else:
+                total += apart * apart if squares else fabs(apart)
+        if squares:
+            total /= 2
+        elif is_cosine:
+            total /= sqrt(max(left, 1e-12)) * sqrt(max(right, 1e-12))
         target[i] = <float>total
     return z
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bridge.caffe2.operators.boxes.box_kernels import best_of_classes, gather
+from bridge.caffe2 import core, workspace
+from bridge.caffe2.operators.boxes.box_kernels import best_of_classes
 
 
 def boxes(count: int, classes: int = 1, seed: int = 0):
@@ -40,9 +41,8 @@ def kept(found, order, threshold, most, plus_one):
     scores = np.zeros((len(found), 1), np.float32)
     scores[order, 0] = np.arange(len(order), 0, -1)
     rows, counts = np.empty((1, len(found)), np.int64), np.empty(1, np.int64)
-    total = best_of_classes(scores, found, 0, 0, 0.5, threshold, most, plus_one, rows, counts)
-    assert total == counts[0]
-    return rows[0, :total].tolist()
+    best_of_classes(scores, found, 0, 0, 0.5, threshold, most, plus_one, rows, counts)
+    return rows[0, : counts[0]].tolist()
 
 
 @pytest.mark.parametrize("plus_one", [True, False])
@@ -61,16 +61,25 @@ def test_boxes_without_area_or_with_nan_are_not_kept_twice() -> None:
     assert kept(found, np.arange(4), 0.5, -1, False) == [0, 3]
 
 
-def best(scores, found_boxes, classes, first_box=0, softly=None, limit=0):
+def best(scores, found_boxes, classes, first_box=0, softly=None):
     found = np.empty((classes, len(scores)), np.int64)
     counts = np.empty(classes, np.int64)
-    total = best_of_classes(
-        scores, found_boxes, 0, first_box, 0.2, 0.3, limit, True, found, counts, softly
-    )
-    out = [np.empty(total, np.float32), np.empty((total, 4), np.float32)]
-    out += [np.empty(total, np.float32), np.empty(total, np.int32)]
-    gather(scores, found_boxes, 0, first_box, found, counts, 1, *out)
-    return [found[j, :many].tolist() for j, many in enumerate(counts)], out
+    best_of_classes(scores, found_boxes, 0, first_box, 0.2, 0.3, 0, True, found, counts, softly)
+    return [found[j, :many].tolist() for j, many in enumerate(counts)]
+
+
+def detected(scores, found_boxes, **arguments):
+    """Return the outputs of BoxWithNMSLimit, whose class 0 is a background that is never kept."""
+    background = np.zeros((len(scores), 1), np.float32)
+    workspace.FeedBlob("scores", np.concatenate([background, scores], 1))
+    if scores.shape[1] * 4 == found_boxes.shape[1] and found_boxes.shape[1] > 4:
+        found_boxes = np.concatenate([found_boxes[:, :4], found_boxes], 1)
+    workspace.FeedBlob("boxes", found_boxes)
+    names = ["s", "b", "c", "number", "rows", "numbers"]
+    arguments |= {"score_thresh": 0.2, "nms": 0.3}
+    op = core.CreateOperator("BoxWithNMSLimit", ["scores", "boxes"], names, **arguments)
+    workspace.RunOperatorOnce(op)
+    return [workspace.FetchBlob(name) for name in names]
 
 
 @pytest.mark.parametrize("first_box", [0, -1])
@@ -84,25 +93,27 @@ def test_the_best_boxes_of_each_class_are_selected(first_box) -> None:
         order = [i for i in np.argsort(-scores[:, j], kind="stable") if scores[i, j] > 0.2]
         expected.append(kept_by_pairs(own, order, 0.3, True))
     given = np.ascontiguousarray(many[:, :4]) if first_box < 0 else many
-    rows, out = best(scores, given, 3, first_box)
-    assert rows == expected
+    assert best(scores, given, 3, first_box) == expected
+    out = detected(scores, given, cls_agnostic_bbox_reg=first_box < 0)
     classes = np.repeat([1, 2, 3], [len(one) for one in expected])
     flat = [row for one in expected for row in one]
     np.testing.assert_array_equal(out[0], scores[flat, classes - 1])
     columns = classes - 1 if first_box == 0 else classes * 0
     np.testing.assert_array_equal(out[1], many.reshape(30, 3, 4)[flat, columns])
     np.testing.assert_array_equal(out[2], classes)
-    np.testing.assert_array_equal(out[3], flat)
+    np.testing.assert_array_equal(out[4], flat)
 
 
 def test_limit_leaves_the_best_of_all_classes() -> None:
     scores = np.random.RandomState(3).rand(40, 4).astype(np.float32)
-    rows, _ = best(scores, boxes(40, 4), 4)
+    rows = best(scores, boxes(40, 4), 4)
     pairs = [(scores[row, j], j, row) for j, one in enumerate(rows) for row in one]
     chosen = sorted(pairs, key=lambda pair: -pair[0])[:9]
-    limited, _ = best(scores, boxes(40, 4), 4, limit=9)
     # The limit holds for each class too, which changes nothing here.
-    assert limited == [[row for _, k, row in chosen if k == j] for j in range(4)]
+    *_, classes, _, limited, numbers = detected(scores, boxes(40, 4), detections_per_im=9)
+    expected = [(j + 1, row) for j in range(4) for _, k, row in chosen if k == j]
+    assert list(zip(classes.tolist(), limited.tolist(), strict=True)) == expected
+    assert numbers[0, 1:].tolist() == [sum(k == j for _, k, _ in chosen) for j in range(4)]
 
 
 @pytest.mark.parametrize("linear", [True, False])
@@ -125,13 +136,11 @@ def test_soft_suppression_lowers_scores_as_a_loop_over_pairs(linear) -> None:
             left[other] *= np.float32(factor)
         rows = [other for other in rows if left[other] >= np.float32(0.1)]
     lowered = scores.copy()
-    actual, out = best(lowered, found, 1, softly=(linear, 0.5, 0.1))
-    assert actual == [expected]
+    assert best(lowered, found, 1, softly=(linear, 0.5, 0.1)) == [expected]
     np.testing.assert_allclose(lowered[:, 0], left, rtol=1e-6)
-    np.testing.assert_array_equal(out[0], lowered[expected, 0])
 
 
 def test_no_boxes_give_no_results() -> None:
-    rows, out = best(np.empty((0, 2), np.float32), np.empty((0, 8), np.float32), 2)
-    assert rows == [[], []]
-    assert [len(one) for one in out] == [0] * 4
+    nothing = np.empty((0, 2), np.float32), np.empty((0, 8), np.float32)
+    assert best(*nothing, 2) == [[], []]
+    assert [len(one) for one in detected(*nothing)] == [0, 0, 0, 1, 0, 1]

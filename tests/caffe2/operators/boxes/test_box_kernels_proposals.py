@@ -49,7 +49,8 @@ def by_numpy(scores, deltas, before, after, smallest, plus_one):
     ranks = np.zeros((len(found), 1), np.float32)
     ranks[rows, 0] = np.arange(len(rows), 0, -1)
     kept, counts = np.empty((1, len(found)), np.int64), np.empty(1, np.int64)
-    total = best_of_classes(ranks, found, 0, 0, 0.5, 0.6, after, plus_one, kept, counts)
+    best_of_classes(ranks, found, 0, 0, 0.5, 0.6, after, plus_one, kept, counts)
+    total = counts[0]
     rows = kept[0, :total]
     return found[rows], scores.ravel()[order][rows]
 
