@@ -4,7 +4,8 @@
 An output element of RoIAlign is a weighted sum of image elements. All of them together are one
 product with a sparse matrix, which torch computes by `embedding_bag`: the rows are the pixels of
 the images, each with all its channels. The CPU has kernels for both, and torch traces the form of
-upright regions that `aligned_by_products` has.
+upright regions that `aligned_by_products` has. Follows roi_align_op.cc and roi_align_rotated_op.cc
+in caffe2/operators, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from bridge.caffe2.execution.declaration import Arguments
-from bridge.caffe2.execution.function_operator import OperatorType, Out, operator
+from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.channels import Order
 from bridge.caffe2.operators.base.checks import has_values, require, require_all, require_range
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
@@ -28,8 +29,8 @@ class RoIRules:
 
     Arguments: `spatial_scale` (1): pixels of X per pixel of a region; `pooled_h`, `pooled_w` (1);
     `order` (NCHW); `sampling_ratio` (-1): samples per bin and direction, as many as it has pixels
-    if not positive; `aligned` (False): pixel centers are at half-integer coordinates.
-    Raises EnforceNotMet: a size is not positive.
+    if not positive; `aligned` (False): pixel centers are at half-integer coordinates. `sides`: the
+    numbers of a region, 5 of rotated ones. Raises EnforceNotMet: a size is not positive.
     """
 
     takes = (
@@ -42,6 +43,7 @@ class RoIRules:
         self.scale: float = arguments.single("spatial_scale", 1.0)
         self.bins = bins = arguments.single("pooled_h", 1), arguments.single("pooled_w", 1)
         self.ratio = ratio = arguments.single("sampling_ratio", -1)
+        self.sides = 5 if "Rotated" in arguments.type else 4
         self.aligned = bool(arguments.single("aligned", False))
         require(self.scale > 0, "spatial_scale is positive", self.scale)
         require(min(bins) > 0, "pooled_h and pooled_w are positive", bins)
@@ -245,14 +247,18 @@ def as_rows(x: Tensor) -> Tensor:
     return x.movedim(1, -1).reshape(rows, x.shape[1])
 
 
-def _aligned(x: Tensor, r: Tensor, rules: RoIRules, sides: int) -> Tensor:
+def _geometry(regions: Tensor, rules: RoIRules) -> Geometry:
+    return (_upright if rules.sides == 4 else _rotated)(regions, rules)
+
+
+def _aligned(x: Tensor, r: Tensor, rules: RoIRules) -> Tensor:
     """Return bins (n, C, pooled_h, pooled_w) by torch, in the order of the images."""
     x = rules.order.first(x)
     require(x.dim() == 4, "X has 4 dimensions", x)
-    number, regions = regions_of(r, sides, x.shape[0])
+    number, regions = regions_of(r, rules.sides, x.shape[0])
     require_pixels(x, r)
-    geometry = (_upright if sides == 4 else _rotated)(regions, rules)
-    if sides == 4 and not has_values(x, r):
+    geometry = _geometry(regions, rules)
+    if rules.sides == 4 and not has_values(x, r):
         corner, size, _ = geometry
         made = aligned_by_products(x, number, corner, size, rules.bins, rules.ratio)
         return rules.order.last(made)
@@ -272,25 +278,23 @@ _KERNELS = {4: roi_align_kernels.roi_align, 5: roi_align_kernels.roi_align_rotat
 
 
 @operator("RoIAlign", gradient="$Gradient i0 i1 g0 > 0")
+@operator("RoIAlignRotated", gradient="$Gradient i0 i1 g0 > 0", effects=("errors",))
 def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> Tensor:
     """Sample regions: (X: (N, C, H, W), R: (n, 4) or (n, 5)) -> (n, C, pooled_h, pooled_w).
 
     A region is x1, y1, x2, y2, preceded by the image index if there are several images. Each bin is
-    the mean of bilinear samples in it. For the arguments see RoIRules.
+    the mean of bilinear samples in it. For the arguments see RoIRules. A region of RoIAlignRotated
+    is center x, center y, width, height, angle in degrees.
     Raises EnforceNotMet: a region has no image, or an image without pixels.
-    Follows RoIAlignOp, caffe2/operators/roi_align_op.cc, PyTorch 1.8.1.
     """
-    return _by_kernel(x, rois, rules, 4, out)
-
-
-def _by_kernel(x: Tensor, rois: Tensor, rules: RoIRules, sides: int, out: Out = None) -> Tensor:
+    sides = rules.sides
     if not rules.order.is_first or x.dim() != 4 or not takes_kernels(x, rois):
-        return _aligned(x, rois, rules, sides)
+        return _aligned(x, rois, rules)
     images, channels, height, width = x.shape
     count = rois.shape[0]
     wide = rois.dim() == 2 and rois.shape[1] in (sides, sides + 1)
     if rules.aligned or not wide or not images:  # checks them
-        (_upright if sides == 4 else _rotated)(regions_of(rois, sides, images)[1], rules)
+        _geometry(regions_of(rois, sides, images)[1], rules)
     require_pixels(x, rois)
     made = x.new_empty(count, channels, *rules.bins) if out is None else out
     if not made.numel():
@@ -302,33 +306,20 @@ def _by_kernel(x: Tensor, rois: Tensor, rules: RoIRules, sides: int, out: Out = 
 
 @operator("RoIAlignGradient", effects=("values",))
 @operator("RoIAlignRotatedGradient", effects=("values",))
-def roi_align_gradient(
-    x: Tensor, rois: Tensor, dy: Tensor, *, rules: RoIRules, kind: OperatorType
-) -> Tensor:
+def roi_align_gradient(x: Tensor, rois: Tensor, dy: Tensor, *, rules: RoIRules) -> Tensor:
     """(X, R, dY) -> dX: each bin's gradient, added to the pixels it is the mean of."""
-    sides = 4 if kind == "RoIAlignGradient" else 5
     require(rules.order.is_first, "order is NCHW, not NHWC")
     require(x.dim() == 4, "X has 4 dimensions", x)
     n, channels, height, width = x.shape
     sizes = [*rois.shape[:1], channels, *rules.bins]
     require(list(dy.shape) == sizes, f"dY has the sizes {sizes} of Y", dy)
-    if takes_kernels(x, rois, dy) and not rules.aligned and are_of(rois, n, sides):
+    if takes_kernels(x, rois, dy) and not rules.aligned and are_of(rois, n, rules.sides):
         require_pixels(x, rois)
         counts = n, *rois.shape, channels, height, width, *rules.bins
         given = (*counts, rules.scale, rules.ratio, rules.aligned, True)
-        return _KERNELS[sides](torch.empty_like(x), rois, dy, *given)
-    number, regions = regions_of(rois, sides, n)
+        return _KERNELS[rules.sides](torch.empty_like(x), rois, dy, *given)
+    number, regions = regions_of(rois, rules.sides, n)
     require_pixels(x, rois)
-    geometry = (_upright if sides == 4 else _rotated)(regions, rules)
-    bags = _samples(rules, number, geometry, height, width)
+    bags = _samples(rules, number, _geometry(regions, rules), height, width)
     made = bags.spread(as_rows(dy), n * height * width)
     return made.view(n, height, width, channels).movedim(-1, 1)
-
-
-@operator("RoIAlignRotated", gradient="$Gradient i0 i1 g0 > 0", effects=("errors",))
-def roi_align_rotated(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> Tensor:
-    """RoIAlign of regions (center x, center y, width, height, angle in degrees).
-
-    Follows RoIAlignRotatedOp, caffe2/operators/roi_align_rotated_op.cc, PyTorch 1.8.1.
-    """
-    return _by_kernel(x, rois, rules, 5, out)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """RoIPool and Detectron's RoIPoolF: the maxima of regions of images; PSRoIPool: their means.
 
-Caffe2 computes RoIPoolF and PSRoIPool, position-sensitive means of R-FCN, on CUDA alone; here they
-are computed on the CPU, too. Follows roi_pool_f_op.cu and ps_roi_pool_op.cu in modules/detectron,
-PyTorch 1.8.1.
+Caffe2 computes RoIPoolF, PSRoIPool, position-sensitive means of R-FCN, and the gradients on CUDA
+alone; here they are computed on the CPU, too. Follows roi_pool_op.cc in caffe2/operators, and
+roi_pool_f_op.cu and ps_roi_pool_op.cu in modules/detectron, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -22,29 +22,16 @@ from bridge.caffe2.operators.boxes.roi_align import RoIRules, are_of, regions_of
 
 
 @operator("RoIPool", outputs="1-2", gradient="$Gradient i0 i1 o1 g0 > 0", effects=("values",))
+@operator("RoIPoolF", gradient="$Gradient i0 i1 o1 g0 > 0", effects=("values",))
 def roi_pool(
     x: Tensor, rois: Tensor, *, rules: RoIRules, is_test: int = 0, outputs: OutputCount = 2
 ) -> tuple[Tensor, Tensor]:
     """Maxima of the bins of regions: (X: (N, C, H, W), R: (n, 5)) -> (n, C, pooled_h, pooled_w).
 
-    With `is_test` 0 a second output has the indices of the maxima. For the arguments see RoIRules.
-    Follows RoIPoolOp, caffe2/operators/roi_pool_op.cc, PyTorch 1.8.1.
+    With `is_test` 0, and of RoIPoolF, a second output has the indices of the maxima in the plane of
+    an image. For the arguments see RoIRules.
     """
     require(outputs == (1 if is_test else 2), "there are two outputs, with is_test one", outputs)
-    return _pooled(x, rois, rules)
-
-
-@operator("RoIPoolF", gradient="$Gradient i0 i1 o1 g0 > 0", effects=("values",))
-def roi_pool_f(x: Tensor, rois: Tensor, *, rules: RoIRules) -> tuple[Tensor, Tensor]:
-    """RoIPool of Detectron, which always has the indices of the maxima.
-
-    Caffe2 has it for CUDA only. Follows modules/detectron/roi_pool_f_op.cu, PyTorch 1.8.1.
-    """
-    return _pooled(x, rois, rules)
-
-
-def _pooled(x: Tensor, rois: Tensor, rules: RoIRules) -> tuple[Tensor, Tensor]:
-    """Return the maxima of bins, and their indices in an image's plane."""
     require(rules.order.is_first, "order is NCHW, not NHWC")
     fits = x.dim() == 4 and rois.dim() == 2 and rois.shape[1] == 5
     require(fits, "X has 4 dimensions and R has sizes (n, 5)", x, rois)
@@ -78,10 +65,7 @@ def _pooled(x: Tensor, rois: Tensor, rules: RoIRules) -> tuple[Tensor, Tensor]:
 def roi_pool_gradient(
     x: Tensor, rois: Tensor, places: Tensor, dy: Tensor, *, rules: RoIRules
 ) -> Tensor:
-    """(X, R, the indices of the maxima, dY) -> dX: each gradient, added to its maximum's place.
-
-    Caffe2 has it for CUDA only. Follows caffe2/operators/roi_pool_op.cu, PyTorch 1.8.1.
-    """
+    """(X, R, the indices of the maxima, dY) -> dX: each gradient, added to its maximum's place."""
     require(x.dim() == 4 and dy.shape == places.shape, "dY has the sizes of the indices", dy)
     n, channels, pixels = *x.shape[:2], x.shape[2:].numel()
     number, _ = regions_of(rois, 4, n)

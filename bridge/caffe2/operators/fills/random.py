@@ -2,7 +2,9 @@
 """Fills with random numbers from a generator seeded by ``device_option.random_seed``, and samples.
 
 The numbers have Caffe2's distributions, but are torch's. Operators without a seed draw from torch's
-default generator, which ``torch.manual_seed`` seeds.
+default generator, which ``torch.manual_seed`` seeds. Follows weighted_sample_op.cc,
+weighted_multi_sampling_op.cc and sparse_dropout_with_replacement_op.cc in caffe2/operators, PyTorch
+1.8.1.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from bridge.caffe2.execution.function_operator import (
 )
 from bridge.caffe2.operators.base.checks import INTS, require, require_all
 from bridge.caffe2.operators.base.rows_and_segments import check_lengths
-from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes, room
+from bridge.caffe2.operators.fills.values import FILL, FillSizes, room
 
 
 class Limits:
@@ -217,7 +219,6 @@ def weighted_sample(
     Output 1: the elements of `values`, of the same sizes, at these columns. Without rows or columns
     the outputs are empty.
     Raises EnforceNotMet: the weights of a row add up to less than 0.
-    Follows WeightedSampleOp, caffe2/operators/weighted_sample_op.cc, PyTorch 1.8.1.
     """
     require(1 + (values is not None) == outputs, "there is one output per input", outputs)
     require(weights.dim() >= 2, "the weights have two dimensions", weights)
@@ -270,7 +271,6 @@ def weighted_multi_sampling(
 
     `num_samples` indices, or with an input 1 as many as it has elements and with its sizes; none
     without weights.
-    Follows WeightedMultiSamplingOp, caffe2/operators/weighted_multi_sampling_op.cc, PyTorch 1.8.1.
     """
     require(upto.dim() == 1, "the weights have one dimension", upto)
     n = upto.shape[0]
@@ -279,16 +279,6 @@ def weighted_multi_sampling(
     sizes = [samples.number] if like is None else like.shape
     drawn = upto.new_empty(sizes).uniform_(generator=generator) * upto[-1]
     return torch.searchsorted(upto, drawn).clamp(max=n - 1).to(torch.int32)
-
-
-class DropRatio:
-    """The argument `ratio` (0). Raises EnforceNotMet: it is not a probability."""
-
-    takes = "float ratio"
-
-    def __init__(self, arguments: Arguments) -> None:
-        self.value = arguments.single("ratio", 0.0)
-        require(0 <= self.value <= 1, "the ratio is a probability", self.value)
 
 
 @operator(
@@ -301,7 +291,7 @@ def sparse_dropout_with_replacement(
     values: Tensor,
     lengths: Tensor,
     *,
-    ratio: DropRatio,
+    ratio: float = 0.0,
     replacement_value: int = 0,
     generator: RandomGenerator = None,
 ) -> tuple[Tensor, Tensor]:
@@ -309,14 +299,13 @@ def sparse_dropout_with_replacement(
 
     With probability `ratio` a segment of values (int64) is replaced by one element,
     `replacement_value`.
-    Follows SparseDropoutWithReplacementOp, caffe2/operators/sparse_dropout_with_replacement_op.cc,
-    PyTorch 1.8.1.
     """
+    require(0 <= ratio <= 1, "the ratio is a probability", ratio)
     require(values.dim() == 1, "the values have one dimension", values)
     require(lengths.dim() == 1, "the lengths have one dimension", lengths)
     check_lengths(lengths, len(values))
     chances = torch.empty(lengths.shape, dtype=torch.float32, device=lengths.device)
-    dropped = chances.uniform_(generator=generator) < ratio.value
+    dropped = chances.uniform_(generator=generator) < ratio
     new = torch.where(dropped, 1, lengths)
     # Each element of the result is one of the values, or the replacement after them.
     n = len(values)

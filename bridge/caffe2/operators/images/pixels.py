@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images padded, summed up (IntegralImage), and as the pixels of style transfer."""
+"""Images padded, summed up (IntegralImage), and as the pixels of style transfer.
+
+Follows pad_op.cc and integral_image_op.cc in caffe2/operators, PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
@@ -52,10 +55,7 @@ class Padding(Windows):
 
 @operator("PadImage", gradient="$Gradient g0 > 0")
 def pad_image(x: Tensor, *, padding: Padding) -> Tensor:
-    """X: (N, C, H, W) -> Y with padding; see Padding.
-
-    Follows PadImageOp, caffe2/operators/pad_op.cc, PyTorch 1.8.1.
-    """
+    """X: (N, C, H, W) -> Y with padding; see Padding."""
     return padding.order.last(padding.around(padding.order.first(x), padding.value))
 
 
@@ -78,10 +78,7 @@ def pad_image_gradient(dy: Tensor, *, padding: Padding) -> Tensor:
 
 @operator("IntegralImage", gradient="$Gradient i0 g0 > 0")
 def integral_image(x: Tensor) -> Tensor:
-    """X: (N, C, H, W) -> (N, C, H + 1, W + 1), sums over all elements above and to the left.
-
-    Follows IntegralImageOp, caffe2/operators/integral_image_op.cc, PyTorch 1.8.1.
-    """
+    """X: (N, C, H, W) -> (N, C, H + 1, W + 1), sums over all elements above and to the left."""
     require(x.dim() == 4, "X has 4 dimensions", x)
     y: Tensor = torch.constant_pad_nd(x.cumsum(2).cumsum(3), (1, 0, 1, 0))
     if not (x.requires_grad and torch.is_grad_enabled()):

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators with parameters or sums per channel of an image."""
+"""Operators with parameters or sums per channel of an image.
+
+Follows channel_shuffle_op.cc, affine_channel_op.h, channel_stats_op.cc, batch_moments_op.cc,
+channel_backprop_stats_op.cc, elementwise_linear_op.cc and norm_planar_yuv_op.cc in
+caffe2/operators, PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +26,6 @@ def channel_shuffle(
     """X with its channels transposed as a matrix of `group` rows; for the gradient, of columns.
 
     Raises EnforceNotMet: the number of channels is not divisible by `group`.
-    Follows ChannelShuffleOp, caffe2/operators/channel_shuffle_op.cc, PyTorch 1.8.1.
     """
     channel = 1 if order.is_first else x.dim() - 1
     require(x.dim() >= 2, "X has a channel dimension", x)
@@ -53,10 +57,7 @@ def affine_channel(
     in_place: InPlace = {},  # noqa: B006
     out: Out = None,
 ) -> Tensor:
-    """(X, scale, bias) -> scale * X + bias, per channel.
-
-    Follows AffineChannelOp, caffe2/operators/affine_channel_op.h, PyTorch 1.8.1.
-    """
+    """(X, scale, bias) -> scale * X + bias, per channel."""
     require(not (is_learnable and in_place), "is_learnable is not used in place")
     return torch.addcmul(order.along(bias, x), x, order.along(scale, x), out=out)
 
@@ -75,19 +76,13 @@ def affine_channel_gradient(
 
 @operator("ChannelStats", gradient="undefined")
 def channel_stats(x: Tensor, *, order: Order) -> tuple[Tensor, Tensor]:
-    """X -> the sums of X and of X^2 per channel (C).
-
-    Follows ChannelStatsOp, caffe2/operators/channel_stats_op.cc, PyTorch 1.8.1.
-    """
+    """X -> the sums of X and of X^2 per channel (C)."""
     return order.sums(x), order.sums(x * x)
 
 
 @operator("BatchMoments", gradient="$Gradient g0 g1 i0 > 0")
 def batch_moments(x: Tensor, *, order: Order) -> tuple[Tensor, Tensor]:
-    """X -> the means of X and of X^2 by channel (C).
-
-    Follows BatchMomentsOp, caffe2/operators/batch_moments_op.cc, PyTorch 1.8.1.
-    """
+    """X -> the means of X and of X^2 by channel (C)."""
     sums, squares = channel_stats(x, order=order)
     share = sums.numel() / max(x.numel(), 1)
     return sums * share, squares * share
@@ -107,10 +102,7 @@ def batch_moments_gradient(
 def channel_backprop_stats(
     x: Tensor, mean: Tensor, rstd: Tensor, dy: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """(X, mean, 1 / deviation, dY) -> dscale, dbias per channel (C) of X: (N, C, ...).
-
-    Follows ChannelBackpropStatsOp, caffe2/operators/channel_backprop_stats_op.cc, PyTorch 1.8.1.
-    """
+    """(X, mean, 1 / deviation, dY) -> dscale, dbias per channel (C) of X: (N, C, ...)."""
     mean, rstd = (along_channels(one, x) for one in (mean, rstd))
     return channel_sums((x - mean) * rstd * dy), channel_sums(dy)
 
@@ -119,10 +111,7 @@ def channel_backprop_stats(
 def elementwise_linear(
     x: Tensor, a: Tensor, b: Tensor, *, axis: int = 1, out: Out = None
 ) -> Tensor:
-    """(X: (N..., D...), a: (D), b: (D)) -> a * X + b, rounded twice; `axis`: the start of D.
-
-    Follows ElementwiseLinearOp, caffe2/operators/elementwise_linear_op.cc, PyTorch 1.8.1.
-    """
+    """(X: (N..., D...), a: (D), b: (D)) -> a * X + b, rounded twice; `axis`: the start of D."""
     axis = axis_from_front(axis, x.dim())
     rows = as_matrix(x, axis)
     for values in (a, b):
@@ -147,10 +136,7 @@ def elementwise_linear_gradient(
 
 @operator("NormalizePlanarYUV", inplace="0>0")
 def normalize_planar_yuv(x: Tensor, mean: Tensor, deviation: Tensor, *, out: Out = None) -> Tensor:
-    """(X: (N, C, H, W), mean: (1, C), deviation: (1, C)) -> (X - mean) / deviation.
-
-    Follows NormalizePlanarYUVOp, caffe2/operators/norm_planar_yuv_op.cc, PyTorch 1.8.1.
-    """
+    """(X: (N, C, H, W), mean: (1, C), deviation: (1, C)) -> (X - mean) / deviation."""
     require(x.dim() == 4, "X has 4 dimensions", x)
     for values in (mean, deviation):
         require(values.dim() == 2, "mean and deviation have 2 dimensions", values)

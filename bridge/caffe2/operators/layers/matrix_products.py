@@ -3,7 +3,8 @@
 
 Those with a packed matrix convert it once: its elements are rounded to float16, the products are
 float32. They follow fbgemm_fp16_pack_op.h and fb_fc_packed_op.h in caffe2/quantization/server,
-PyTorch 1.8.1.
+the others fully_connected_op.h, matmul_op.h and batch_matmul_op.h in caffe2/operators, PyTorch
+1.8.1.
 """
 
 from __future__ import annotations
@@ -64,7 +65,6 @@ def fc(
     M are X's dimensions before `axis`, N those of W before `axis_w`. FCTransposed: Y = X W + b, W:
     (K..., N...).
     Raises EnforceNotMet: X and W disagree on K, or W and b on N.
-    Follows FullyConnectedOp, caffe2/operators/fully_connected_op.h, PyTorch 1.8.1.
     """
     transposed = kind == "FCTransposed"
     matrix, weights = _matrices(x, w, axis, axis_w, transposed)
@@ -94,10 +94,7 @@ def fc_gradient(
     outputs: OutputCount = 3,
     out: Out = None,
 ) -> tuple[Tensor, ...]:
-    """(X, W, dY) -> dW, db, and dX if there is a third output.
-
-    Follows FullyConnectedGradientOp, caffe2/operators/fully_connected_op.h, PyTorch 1.8.1.
-    """
+    """(X, W, dY) -> dW, db, and dX if there is a third output."""
     transposed = kind == "FCTransposedGradient"
     matrix, weights = _matrices(x, w, axis, axis_w, transposed)
     if not x.numel():  # then the gradient is not read
@@ -156,7 +153,6 @@ def mat_mul(
 
     An optional third input has the shape of Y.
     Raises EnforceNotMet: the inner sizes disagree.
-    Follows MatMulOp, caffe2/operators/matmul_op.h, PyTorch 1.8.1.
     """
     left = as_matrix(a, axis_from_front(axis_a, a.dim()))
     right = as_matrix(b, axis_from_front(axis_b, b.dim()))
@@ -187,7 +183,6 @@ def batch_mat_mul(
     The batch dimensions are equal, or broadcast as in NumPy with the argument `broadcast`. A vector
     A is a row, a vector B a column; the product of two vectors has the shape (1,).
     Raises EnforceNotMet: inner sizes or batch dimensions disagree.
-    Follows BatchMatMulOp, caffe2/operators/batch_matmul_op.h, PyTorch 1.8.1.
     """
     require(a.dim() > 0 and b.dim() > 0, "A and B have at least one dimension", a, b)
     left = a.unsqueeze(0) if a.dim() == 1 else a.mT if trans_a else a

@@ -211,8 +211,7 @@ def _reduced_bytes(
     mean: bool = False,
     out: Out = None,
 ) -> Tensor:
-    fits = indices.dim() == 1 and lengths.dim() == 1
-    require(fits, "indices and lengths have one dimension", indices, lengths)
+    _check(indices, lengths)
     require(data.dim() > 0 and data.shape[0] > 0, "the data have rows", data)
     require(
         scale_bias.shape == (data.shape[0], 2), "there is one scale and bias per row", scale_bias

@@ -161,9 +161,8 @@ def rescaled(
     sums, bias = sums.contiguous(), bias.contiguous()
     made = torch.empty_like(sums, dtype=torch.uint8)
     n = bias.numel()
-    how = (*by, zero_point, lowest)
-    if sums.dtype != torch.float32 or not byte_kernels.rescale_with_bias(
-        made, sums, bias, sums.numel() // max(n, 1), n, *how
-    ):
-        byte_kernels.rescale(made, sums.long() + bias, sums.numel(), *how)
-    return made
+    given = (made, sums, bias, sums.numel() // max(n, 1), n, *by, zero_point, lowest)
+    if sums.dtype == torch.float32 and byte_kernels.rescale_with_bias(*given):
+        return made
+    products = ((sums.long() + bias) * by[0] + (1 << 30)) >> 31
+    return clamped(shifted(products, by[1]), zero_point, lowest)

@@ -9,24 +9,25 @@ and bias.
 A row that is rounded randomly, of 1, 2, 4 or 8 bits, consists of the bits per number, the number of
 unused numbers in the last byte, the minimum and the maximum (float32), and the numbers: the first
 numbers in the lowest bits of all bytes, then the second numbers, and so on.
-Follows fused_rowwise_8bit_conversion_ops.h, fused_rowwise_nbit_conversion_ops.h and
-fused_rowwise_random_quantization_ops.cc in caffe2/operators, PyTorch 1.8.1.
+Codes of one or more bytes are indices into a list of values (QuantDecode), or linear steps.
+Follows fused_rowwise_8bit_conversion_ops.h, fused_rowwise_nbit_conversion_ops.h,
+fused_rowwise_random_quantization_ops.cc, quant_decode_op.h and byte_weight_dequant_op.h in
+caffe2/operators, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.caffe2.execution.function_operator import Out, RandomGenerator, operator
+from bridge.caffe2.execution.function_operator import Out, OutputCount, RandomGenerator, operator
 from bridge.caffe2.operators.base.checks import FLOAT, INTS, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
-from bridge.caffe2.operators.base.rows_and_segments import along_rows, select_rows
+from bridge.caffe2.operators.base.rows_and_segments import along_rows, row_indices, select_rows
 from bridge.caffe2.operators.quantized import byte_kernels
 
 HALF = (c10.float16,)
@@ -35,8 +36,7 @@ BYTES = (c10.uint8,)
 
 def _quantized(x: Tensor, half: bool) -> Tensor:
     """Return rows, the last dimension, as rows of bytes; `half`: scale and bias are float16."""
-    require(x.dim() > 0, "X has at least one dimension", x)
-    rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1]).float()
+    rows = _rows(x).float()
     if rows.shape[1]:
         low, high = rows.amin(1, keepdim=True), rows.amax(1, keepdim=True)
     else:
@@ -215,26 +215,18 @@ def _rows(x: Tensor) -> Tensor:
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
-def _nbit_quantized(x: Tensor, bits: int, *, greedy: bool = False) -> Tensor:
-    """Return rows of float32 or float16 as rows of bytes."""
+def _nbit_quantized(x: Tensor, bits: int, fake: bool, greedy: bool) -> Tensor:
+    """Return rows of float32 or float16 as rows of bytes, with `fake` one per number."""
+    require(x.dim() == 2 or not fake, "X has two dimensions", x)
     rows = _rows(x).float()
-    per_byte = 8 // bits
     require(rows.shape[1] > 0, "there are columns", x)
+    per_byte = 1 if fake else 8 // bits
     require(rows.shape[1] % per_byte == 0, f"the columns are a multiple of {per_byte}", x)
     numbers, scale, bias = numbers_of(rows, *_range_of(rows, bits, greedy), bits)
-    ends = torch.cat([scale, bias], 1).half().view(torch.uint8)
-    done = torch.cat([packed(numbers, bits), ends], 1)
+    ends = torch.cat([scale, bias], 1)
+    ends = (ends if fake else ends.half()).view(torch.uint8)
+    done = torch.cat([numbers.to(torch.uint8) if fake else packed(numbers, bits), ends], 1)
     return done.view(*x.shape[:-1], done.shape[1])
-
-
-def _fake_quantized(x: Tensor, bits: int, *, greedy: bool = False) -> Tensor:
-    """Return rows with one byte per number."""
-    require(x.dim() == 2, "X has two dimensions", x)
-    require(x.shape[1] > 0, "there are columns", x)
-    rows = x.float()
-    numbers, scale, bias = numbers_of(rows, *_range_of(rows, bits, greedy), bits)
-    ends = torch.cat([scale, bias], 1).view(torch.uint8)
-    return torch.cat([numbers.to(torch.uint8), ends], 1)
 
 
 def _range_of(rows: Tensor, bits: int, greedy: bool) -> tuple[Tensor, Tensor]:
@@ -249,9 +241,7 @@ def _dequantized(x: Tensor, bits: int) -> Tensor:
     return done.view(*x.shape[:-1], done.shape[1])
 
 
-def _declare_quantized(
-    name: str, types: Any, engine: str, quantized: Callable[..., Tensor], bits: int
-) -> None:
+def _declare_quantized(name: str, types: Any, engine: str, bits: int) -> None:
     effects = ("values",) if engine else ()
 
     @operator(name, types=types, gradient="none", engine=engine, effects=effects)
@@ -260,16 +250,16 @@ def _declare_quantized(
 
         A fake one has one byte per number. The engine GREEDY takes the range with the least error.
         """
-        return quantized(x, bits, greedy=bool(engine))
+        return _nbit_quantized(x, bits, "Fake" in name, bool(engine))
 
 
 def _declare(bits: int) -> None:
     """Declare the operators on rows of numbers of `bits` bits."""
     for kind, types in (("Float", FLOAT), ("Half", (c10.float16,))):
-        for fake, quantized in (("", _nbit_quantized), ("Fake", _fake_quantized)):
+        for fake in ("", "Fake"):
             for engine in ("", "GREEDY"):
                 name = f"{kind}ToFused{bits}Bit{fake}RowwiseQuantized"
-                _declare_quantized(name, types, engine, quantized, bits)
+                _declare_quantized(name, types, engine, bits)
 
     @operator(f"Fused{bits}BitRowwiseQuantizedToFloat", types=c10.uint8, gradient="none")
     def to_float(x: Tensor) -> Tensor:
@@ -349,3 +339,59 @@ def fused_rand_rowwise_quantized_to_float(x: Tensor) -> Tensor:
     gap = ((high - low) / most).double() + _LEAST_GAP
     numbers = torch.cat([(packed >> shift) & most for shift in range(0, 8, bits)], 1)
     return (low.double() + gap * numbers[:, :columns].double()).float()
+
+
+CODES = (c10.uint8, c10.uint16, c10.int32)
+
+
+def _codes(codes: Tensor, book: Tensor) -> Tensor:
+    """Return the codes as indices into the codebook, flat."""
+    return row_indices(codes.to(torch.int64), book.shape[0])
+
+
+@operator("QuantDecode", types={"codes": CODES}, inputs="2-*", gradient="$Gradient i* g* > 0")
+def quant_decode(codebook: Tensor, *codes: Tensor, outputs: OutputCount) -> list[Tensor]:
+    """The values of the codebook at the codes in each further input.
+
+    Raises EnforceNotMet: a code is out of range.
+    """
+    require(outputs == len(codes), "there is one output per input of codes", outputs, len(codes))
+    book = codebook.reshape(-1)
+    return [book.index_select(0, _codes(one, book)).reshape(one.shape) for one in codes]
+
+
+@operator(
+    "QuantDecodeGradient", types={"codes_and_gradients": (*CODES, c10.float32)}, inputs="2n+1"
+)
+def quant_decode_gradient(codebook: Tensor, *codes_and_gradients: Tensor) -> Tensor:
+    """(codebook, all codes, gradients of all outputs) -> the gradient of the codebook."""
+    book = codebook.reshape(-1)
+    n = len(codes_and_gradients) // 2
+    result = torch.zeros_like(book)
+    for given, dy in zip(codes_and_gradients[:n], codes_and_gradients[n:], strict=True):
+        require(not given.is_floating_point(), "codes are integers", given.dtype)
+        require(dy.dtype == torch.float32, "gradients are float32", dy.dtype)
+        require(dy.numel() == given.numel(), "there is one gradient per code", dy, given)
+        result = result.index_add(0, _codes(given, book), dy.reshape(-1))
+    return result.reshape(codebook.shape)
+
+
+@operator("ByteWeightDequant", types=c10.uint8)
+def byte_weight_dequant(
+    x: Tensor,
+    *,
+    min: float = -3.0,
+    max: float = 3.0,
+    shape: list[int] | None = None,
+    out: Out = None,
+) -> Tensor:
+    """Bytes as float32 from `min` to `max`, with the sizes `shape`.
+
+    Raises EnforceNotMet: there are fewer bytes than elements.
+    """
+    sizes = shape or []
+    require(all(size >= 0 for size in sizes), "no size is negative", sizes)
+    n = math.prod(sizes)
+    require(n <= x.numel(), f"there are bytes for the sizes {sizes}", x)
+    values = x.reshape(-1)[:n].float().reshape(sizes) / 255 * (max - min)
+    return torch.add(values, min, out=out)

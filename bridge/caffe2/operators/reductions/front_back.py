@@ -59,21 +59,9 @@ def _total(x: Tensor, lengths: Tensor | None, n: int, front: bool, out: Out) -> 
 
 @operator("ReduceFrontSum", types=_TYPES, gradient="$Gradient g0 i0 i1? > 0")
 @operator("ReduceBackSum", types=_TYPES, gradient="$Gradient g0 i0 i1? > 0")
-def reduce_sum(
-    x: Tensor,
-    lengths: Tensor | None = None,
-    *,
-    num_reduce_dim: int = 1,
-    kind: OperatorType,
-    out: Out = None,
-) -> Tensor:
-    """Sums over the first or the last dimensions."""
-    return _total(x, lengths, num_reduce_dim, kind == "ReduceFrontSum", out)
-
-
 @operator("ReduceFrontMean", types=_TYPES, gradient="$Gradient g0 i0 i1? > 0")
 @operator("ReduceBackMean", types=_TYPES, gradient="$Gradient g0 i0 i1? > 0")
-def reduce_mean(
+def reduce(
     x: Tensor,
     lengths: Tensor | None = None,
     *,
@@ -81,8 +69,10 @@ def reduce_mean(
     kind: OperatorType,
     out: Out = None,
 ) -> Tensor:
-    """Means over the first or the last dimensions; of integers, rounded towards zero."""
-    n, front = num_reduce_dim, kind == "ReduceFrontMean"
+    """Sums, or means, over the first or the last dimensions; of integers, rounded towards zero."""
+    n, front = num_reduce_dim, "Front" in kind
+    if "Sum" in kind:
+        return _total(x, lengths, n, front, out)
     dim = 0 if front else 1
     matrix, kept = _as_matrix(x, n, front)
     if not x.numel():
@@ -126,7 +116,6 @@ def reduce_max(
 
 
 _GRADIENT_TYPES = {"dy": NUMBERS, "x": None, "lengths": INT32}
-_MAX_TYPES = {"lengths": INT32}
 
 
 def _spread(
@@ -181,8 +170,8 @@ def reduce_gradient(
     return spread.to(dy.dtype).clone(memory_format=torch.contiguous_format)
 
 
-@operator("ReduceFrontMaxGradient", types=_MAX_TYPES)
-@operator("ReduceBackMaxGradient", types=_MAX_TYPES)
+@operator("ReduceFrontMaxGradient", types=_FLOAT_TYPES)
+@operator("ReduceBackMaxGradient", types=_FLOAT_TYPES)
 def reduce_max_gradient(
     dy: Tensor,
     x: Tensor,

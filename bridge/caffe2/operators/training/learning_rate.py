@@ -2,8 +2,8 @@
 """LearningRate: the learning rate of an iteration by one of Caffe2's policies.
 
 A policy gives factors of the base rate by iteration. `get(name, default)` returns an argument of
-the operator; inside a composite policy its name has a prefix.
-Follows caffe2/sgd/learning_rate_functors.h, PyTorch 1.8.1.
+the operator; inside a composite policy its name has a prefix. Follows learning_rate_functors.h and
+learning_rate_op.h in caffe2/sgd, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -228,10 +228,7 @@ class Policy:
 def learning_rate(
     iteration: Tensor, *, policy: Policy, device: TargetDevice = "cpu", out: Out = None
 ) -> Tensor:
-    """The iteration (an int64) -> the learning rate, 0-d; see Policy.
-
-    Follows LearningRateOp, caffe2/sgd/learning_rate_op.h, PyTorch 1.8.1.
-    """
+    """The iteration (an int64) -> the learning rate, 0-d; see Policy."""
     require(iteration.numel() > 0, "there is an iteration", iteration)
     room = torch.empty((), dtype=torch.float32, device=device) if out is None else out
     if takes_kernels(room) and takes_kernels(iteration, dtype=torch.int64):

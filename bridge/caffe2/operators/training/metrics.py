@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures of predictions: AveragedLoss, Accuracy, MultiClassAccuracy, Perplexity."""
+"""Measures of predictions: AveragedLoss, Accuracy, MultiClassAccuracy, Perplexity.
+
+Follows loss_op.h, accuracy_op.cc, multi_class_accuracy_op.cc and apmeter_op.cc in caffe2/operators,
+PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,7 @@ from bridge.caffe2.operators.training import loss_kernels
 
 @operator("AveragedLoss", gradient="$Gradient i0 g0 > 0")
 def averaged_loss(x: Tensor, *, out: Out = None) -> Tensor:
-    """X -> the mean of all elements, 0-d; 0 if there are none.
-
-    Follows AveragedLoss, caffe2/operators/loss_op.h, PyTorch 1.8.1.
-    """
+    """X -> the mean of all elements, 0-d; 0 if there are none."""
     n = x.numel()
     if takes_few(x) and n:
         return run_kernel(layer_kernels.mean, x.new_empty(()) if out is None else out, x, n)
@@ -52,7 +53,6 @@ def accuracy(x: Tensor, label: Tensor, *, top_k: int = 1, out: Out = None) -> Te
     """(predictions: (N, D), labels: (N) of int32) -> the fraction of labels in the top `k`.
 
     Of equal predictions the earlier ranks first.
-    Follows AccuracyOp, caffe2/operators/accuracy_op.cc, PyTorch 1.8.1.
     """
     _classified(x, label)
     if takes_kernels(x) and takes_kernels(label, dtype=torch.int32):
@@ -68,10 +68,7 @@ def accuracy(x: Tensor, label: Tensor, *, top_k: int = 1, out: Out = None) -> Te
 
 @operator("MultiClassAccuracy", types={"label": INT32}, gradient="undefined")
 def multi_class_accuracy(x: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
-    """(predictions: (N, D), labels: (N) of int32) -> accuracy and count per label (D).
-
-    Follows MultiClassAccuracyOp, caffe2/operators/multi_class_accuracy_op.cc, PyTorch 1.8.1.
-    """
+    """(predictions: (N, D), labels: (N) of int32) -> accuracy and count per label (D)."""
     _classified(x, label)
     index = label.long()
     gathered("labels", x, index.view(-1, 1))
@@ -95,7 +92,6 @@ class APMeter(TorchOperator):
 
     Over the samples of all runs of this operator, at most `buffer_size` (1000). Beyond that the
     samples with the highest scores of each class are dropped first, since the buffer is sorted.
-    Follows APMeterOp, caffe2/operators/apmeter_op.cc, PyTorch 1.8.1.
     """
 
     _scores: torch.Tensor | None = None

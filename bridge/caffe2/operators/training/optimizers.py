@@ -3,7 +3,9 @@
 
 Parameters and moments are usually in place. Gradients point towards a greater loss, so rates are
 negative. Inputs of one size may differ in their dimensions: each output has those of the input that
-it replaces.
+it replaces. Follows momentum_sgd_op.h, adam_op.h, adagrad_op.h, rmsprop_op.cc, adadelta_op.h,
+wngrad_op.h, storm_op.h, lars_op.cc, weight_scale_op.h, learning_rate_adaption_op.h and
+fp32_momentum_sgd_op.h in caffe2/sgd, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import torch
 from torch import Tensor
 
 from bridge import c10
+from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.function_operator import Out, OutputCount, operator
 from bridge.caffe2.operators.base.checks import INT64, require
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
@@ -66,57 +69,49 @@ def all_of(x: Tensor) -> tuple[int, int, int, bool]:
     return 1, 1, x.numel(), False
 
 
-def momentum_step(
-    g: Tensor, m: Tensor, lr: Tensor, momentum: float, nesterov: bool
-) -> tuple[Tensor, Tensor]:
+class MomentumRule:
+    """The arguments `momentum` (0), `nesterov` (False), and where it is one `weight_decay` (0)."""
+
+    takes = "float momentum, bool nesterov, float weight_decay, bool fp32_update"
+
+    def __init__(self, arguments: Arguments) -> None:
+        self.momentum: float = arguments.single("momentum", 0.0)
+        self.nesterov = bool(arguments.single("nesterov", False))
+        self.weight_decay: float = arguments.single("weight_decay", 0.0)
+
+
+def momentum_step(g: Tensor, m: Tensor, lr: Tensor, rule: MomentumRule) -> tuple[Tensor, Tensor]:
     """Return the step and the momentum, which are one tensor without `nesterov`."""
+    momentum = rule.momentum
     new = torch.add(g * lr, m, alpha=momentum) if momentum else g * lr
-    if nesterov:
+    if rule.nesterov:
         return torch.sub(new * (1 + momentum), m, alpha=momentum), new
     return new, new
 
 
 @operator("MomentumSGD", inplace="0>0,1>1", gradient="undefined", outputs=2)
 def momentum_sgd(
-    grad: Tensor,
-    moment: Tensor,
-    lr: Tensor,
-    *,
-    momentum: float = 0.0,
-    nesterov: bool = False,
-    out: Out = None,
+    grad: Tensor, moment: Tensor, lr: Tensor, *, rule: MomentumRule, out: Out = None
 ) -> tuple[Tensor, ...]:
-    """(gradient, momentum, rate) -> step, momentum.
-
-    Follows caffe2/sgd/momentum_sgd_op.h, PyTorch 1.8.1.
-    """
+    """(gradient, momentum, rate) -> step, momentum."""
     g, m = alike(grad, moment)
     if takes_few(g, m, lr):
-        made = writable(out, 0, grad), writable(out, 1, moment)
-        given = (None, None, learning_rate_of(lr), *all_of(g), momentum, nesterov)
-        run_kernel(step_kernels.momentum, *made, *given)
-        return made
-    step, new = momentum_step(g, m, learning_rate_of(lr), momentum, nesterov)
+        given = (None, None, learning_rate_of(lr), *all_of(g), rule.momentum, rule.nesterov)
+        return stepped(step_kernels.momentum, out, (grad, moment), *given)
+    step, new = momentum_step(g, m, learning_rate_of(lr), rule)
     return written(out, step, new.view(moment.shape))
 
 
 @operator("MomentumSGDUpdate", inplace="0>0,1>1,3>2", gradient="undefined", outputs=3)
 def momentum_sgd_update(
-    grad: Tensor,
-    moment: Tensor,
-    lr: Tensor,
-    param: Tensor,
-    *,
-    momentum: float = 0.0,
-    nesterov: bool = False,
-    out: Out = None,
+    grad: Tensor, moment: Tensor, lr: Tensor, param: Tensor, *, rule: MomentumRule, out: Out = None
 ) -> tuple[Tensor, ...]:
     """(gradient, momentum, rate, parameters) -> step, momentum, parameters - step."""
     g, m, w = alike(grad, moment, param)
     if takes_few(g, m, w, lr):
-        given = (None, learning_rate_of(lr), *all_of(g), momentum, nesterov)
+        given = (None, learning_rate_of(lr), *all_of(g), rule.momentum, rule.nesterov)
         return stepped(step_kernels.momentum, out, (grad, moment, param), *given)
-    step, new = momentum_step(g, m, learning_rate_of(lr), momentum, nesterov)
+    step, new = momentum_step(g, m, learning_rate_of(lr), rule)
     if out is None:
         return step, new.view(moment.shape), (w - step).view(param.shape)
     torch.sub(w, step, out=out[2].view(w.shape))
@@ -148,7 +143,6 @@ def adam(
     """(parameters, moment 1, moment 2, gradient, rate, iteration) -> the first three, and the step.
 
     The step, an optional output, is without the rate.
-    Follows AdamOp, caffe2/sgd/adam_op.h, PyTorch 1.8.1.
     """
     w, m, v, g = alike(param, moment_1, moment_2, grad)
     lr = learning_rate_of(lr)
@@ -184,7 +178,6 @@ def adagrad(
     """(parameters, moment, gradient, rate) -> parameters, moment, optionally rates and steps.
 
     `decay`: that of the moment.
-    Follows AdagradOp, caffe2/sgd/adagrad_op.h, PyTorch 1.8.1.
     """
     w, h, g = alike(param, moment, grad)
     if outputs == 2 and takes_few(w, h, g, lr):
@@ -213,10 +206,7 @@ def rms_prop(
     epsilon: float = 1e-5,
     out: Out = None,
 ) -> tuple[Tensor, ...]:
-    """(gradient, mean squares, momentum, rate) -> step, mean squares, momentum.
-
-    Follows RmsPropOp, caffe2/sgd/rmsprop_op.cc, PyTorch 1.8.1.
-    """
+    """(gradient, mean squares, momentum, rate) -> step, mean squares, momentum."""
     g, squares, m = alike(grad, mean_squares, moment)
     if takes_few(g, squares, m, lr):
         given = (learning_rate_of(lr), g.numel(), decay, momentum, epsilon)
@@ -248,10 +238,7 @@ def adadelta(
     decay: float = 0.95,
     out: Out = None,
 ) -> tuple[Tensor, ...]:
-    """(parameters, squares of gradients, squares of steps, gradient, rate) -> the first three.
-
-    Follows AdadeltaOp, caffe2/sgd/adadelta_op.h, PyTorch 1.8.1.
-    """
+    """(parameters, squares of gradients, squares of steps, gradient, rate) -> the first three."""
     w, h, d, g = alike(param, moment, moment_delta, grad)
     if takes_few(w, h, d, g, lr):
         given = (None, g, learning_rate_of(lr), *all_of(w), epsilon, decay)
@@ -271,10 +258,7 @@ def wngrad(
     outputs: OutputCount = 4,
     out: Out = None,
 ) -> tuple[Tensor, ...]:
-    """(parameters, b, gradient, rate) -> parameters, b, optionally the effective rate and the step.
-
-    Follows WngradOp, caffe2/sgd/wngrad_op.h, PyTorch 1.8.1.
-    """
+    """(parameters, b, gradient, rate) -> parameters, b, optionally effective rate and step."""
     (w, g), b = alike(param, grad), moment
     require(b.numel() == 1, "b has one element", b)
     if outputs == 2 and takes_few(w, g, b, lr):
@@ -308,10 +292,7 @@ def storm(
     beta: float = 0.1,
     out: Out = None,
 ) -> tuple[Tensor, ...]:
-    """(parameters, moment, sum of squares, gradient, rate) -> the first three.
-
-    Follows StormOp, caffe2/sgd/storm_op.h, PyTorch 1.8.1.
-    """
+    """(parameters, moment, sum of squares, gradient, rate) -> the first three."""
     w, m, g = alike(param, moment, grad)
     if takes_few(w, m, g, grad_sq_sum, lr) and grad_sq_sum.numel() == 1:
         given = (None, g, learning_rate_of(lr), *all_of(w), momentum, beta)
@@ -332,10 +313,7 @@ def lars(
     offset: float = 0.5,
     lr_min: float = 0.02,
 ) -> Tensor:
-    """(parameters, gradient, weight decay, trust, largest rate) -> a rate for the layer (1).
-
-    Follows LarsOp, caffe2/sgd/lars_op.cc, PyTorch 1.8.1.
-    """
+    """(parameters, gradient, weight decay, trust, largest rate) -> a rate for the layer (1)."""
     x, dx = alike(x, dx)
     decay, trust, largest = (learning_rate_of(one) for one in (weight_decay, trust, lr_max))
     norm, slope = torch.linalg.vector_norm(x), torch.linalg.vector_norm(dx)
@@ -362,7 +340,6 @@ def weight_scale(
     """(weights, iteration) -> weights, times `scale` every `stepsize` iterations.
 
     Only before iteration `upper_bound_iter`.
-    Follows WeightScaleOp, caffe2/sgd/weight_scale_op.h, PyTorch 1.8.1.
     """
     n = iteration.view(-1)[0] + 1
     now = (n % stepsize == 0) & (n < upper_bound_iter)
@@ -380,10 +357,7 @@ def learning_rate_adaption(
     normalized_lr_adaption: bool = True,
     out: Out = None,
 ) -> Tensor:
-    """(rate, gradient, effective gradient) -> the rate: the more they agree, the lower.
-
-    Follows LearningRateAdaptionOp, caffe2/sgd/learning_rate_adaption_op.h, PyTorch 1.8.1.
-    """
+    """(rate, gradient, effective gradient) -> the rate: the more they agree, the lower."""
     g, effective = alike(grad, effgrad)
     require(lr.numel() == 1, "the learning rate has one element", lr)
     along = torch.sum(g * effective)
@@ -404,23 +378,98 @@ _DECLARED: dict[str, Any] = {
 @operator("FP32MomentumSGDUpdate", **_DECLARED)
 @operator("FP16MomentumSGDUpdate", types=_HALF, **_DECLARED)
 def momentum_sgd_update_with_decay(
-    grad: Tensor,
-    moment: Tensor,
-    lr: Tensor,
-    param: Tensor,
-    *,
-    momentum: float = 0.0,
-    nesterov: bool = False,
-    weight_decay: float = 0.0,
-    fp32_update: bool = False,
+    grad: Tensor, moment: Tensor, lr: Tensor, param: Tensor, *, rule: MomentumRule
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(gradient, momentum, rate, parameters) -> step, momentum, parameters - step.
 
     The gradient grows by `weight_decay` times the parameters. Float16 is computed in float32 and
     rounded at the end, as with `fp32_update`; without it Caffe2 rounds each intermediate result.
-    Follows FP32MomentumSGDUpdateOp, caffe2/sgd/fp32_momentum_sgd_op.h, PyTorch 1.8.1.
     """
     g, m, w = (one.float() for one in alike(grad, moment, param))
-    step, new = momentum_step(g + weight_decay * w, m, learning_rate_of(lr), momentum, nesterov)
+    step, new = momentum_step(g + rule.weight_decay * w, m, learning_rate_of(lr), rule)
     made = step.to(grad.dtype), new.view(moment.shape).to(moment.dtype)
     return *made, (w - step).view(param.shape).to(param.dtype)
+
+
+def _tuned(
+    distance: Tensor, variance: Tensor, least: Tensor, greatest: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the rate and the weight of the momentum, by the range of the curvature."""
+    p = distance.square() * least.square() / 2 / variance
+    cube = (-torch.sqrt(p * p + 4.0 / 27.0 * p * p * p) - p) / 2
+    w = torch.where(cube > 0, 1.0, -1.0) * cube.abs().pow(1 / 3)
+    root = (w - p / 3 / w + 1).clamp(max=1 - 1e-6)
+    spread = torch.sqrt(greatest / least)
+    mu = torch.maximum(root.square(), ((spread - 1) / (spread + 1)).square())
+    return (1 - torch.sqrt(mu)).square() / least, mu
+
+
+@operator(
+    "YellowFin",
+    inplace="0>0,1>1,2>2,3>3,4>4,5>5,6>6,7>7",
+    types={"iteration": INT64},
+    on_host=("iteration",),
+    gradient="undefined",
+    outputs=8,
+    effects=("errors",),
+)
+def yellow_fin(
+    param: Tensor,
+    moment: Tensor,
+    lr_avg: Tensor,
+    mu_avg: Tensor,
+    curv_win: Tensor,
+    g_avg: Tensor,
+    g2_avg: Tensor,
+    scalars_memory: Tensor,
+    grad: Tensor,
+    iteration: Tensor,
+    *,
+    beta: float = 0.999,
+    curv_win_width: int = 20,
+    epsilon: float = 1e-6,
+    nesterov: bool = False,
+    zero_debias: bool = True,
+    out: Out = None,
+) -> tuple[Tensor, ...]:
+    """(parameters, momentum, rate, its weight, window, averages ..., gradient, iteration).
+
+    Returns new values of the first eight. The averages are those of the gradient, of its squares,
+    and of five numbers: norm, squared norm, its least and greatest logarithm in the window, and the
+    distance to the minimum. The step is made by the rate and the weight of before.
+    Follows YellowFinOp, caffe2/sgd/yellowfin_op.h, PyTorch 1.8.1.
+    """
+    w, m, g, average, squares = alike(param, moment, grad, g_avg, g2_avg)
+    fits = 0 < curv_win_width <= curv_win.numel()
+    require(fits, "the window has its width, at least 1", curv_win, curv_win_width)
+    require(scalars_memory.numel() == 5, "there are five numbers", scalars_memory)
+    require(iteration.numel() == 1, "the iteration has one element", iteration)
+    n = int(iteration.view(-1)[0])
+    require(n >= 1, "iterations begin at 1", n)
+    debias = 1 / (1 - beta**n) if zero_debias else 1.0
+    lr, mu = lr_avg.view(()), mu_avg.view(())
+    new_moment = mu * m + lr * g
+    step = (1 + mu) * new_moment - mu * m if nesterov else new_moment
+
+    def averaged(before: Tensor, value: Tensor) -> Tensor:
+        return beta * before + (1 - beta) * value
+
+    new_average, new_squares = averaged(average, g), averaged(squares, g * g)
+    norm2 = (g * g).sum().clamp(min=epsilon)
+    window = curv_win.clone()
+    window[(n - 1) % curv_win_width] = torch.log(norm2)
+    valid = window[: min(curv_win_width, n)]
+    norm, norms2, low, high, far = scalars_memory.unbind()
+    norm, norms2 = averaged(norm, norm2.sqrt()), averaged(norms2, norm2)
+    low, high = averaged(low, valid.min()), averaged(high, valid.max())
+    deviation = new_average * debias
+    variance = (norms2 * debias - (deviation * deviation).sum()).clamp(min=epsilon)
+    far = averaged(far, (norm * debias) / (norms2 * debias))
+    new_lr, new_mu = lr_avg.clone(), mu_avg.clone()
+    if n > 1:
+        found = _tuned(far * debias, variance, (low * debias).exp(), (high * debias).exp())
+        new_lr, new_mu = averaged(lr_avg, found[0]), averaged(mu_avg, found[1])
+    scalars = torch.stack([norm, norms2, low, high, far])
+    averages = new_average.view(g_avg.shape), new_squares.view(g2_avg.shape)
+    moments = new_moment.view(moment.shape)
+    return written(out, w - step, moments, new_lr, new_mu, window, *averages, scalars)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Losses of pairs, of similarities, and of the ranks of items in sessions; and their gradients.
 
-LambdaRankNdcg follows caffe2/operators/listwise_l2r_op.cc, PyTorch 1.8.1.
+LambdaRankNdcg follows caffe2/operators/listwise_l2r_op.cc, PyTorch 1.8.1. Follows
+margin_ranking_criterion_op.cc, cosine_embedding_criterion_op.cc, rank_loss_op.cc and jsd_op.cc in
+caffe2/operators, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -28,10 +30,7 @@ def _apart(x1: Tensor, x2: Tensor, y: Tensor, margin: float) -> Tensor:
 def margin_ranking_criterion(
     x1: Tensor, x2: Tensor, y: Tensor, *, margin: float = 1.0, out: Out = None
 ) -> Tensor:
-    """(X1, X2, Y of int32) -> max(0, margin - Y * (X1 - X2)).
-
-    Follows caffe2/operators/margin_ranking_criterion_op.cc, PyTorch 1.8.1.
-    """
+    """(X1, X2, Y of int32) -> max(0, margin - Y * (X1 - X2))."""
     return torch.clamp(_apart(x1, x2, y, margin), min=0, out=out)
 
 
@@ -49,10 +48,7 @@ def margin_ranking_criterion_gradient(
 def cosine_embedding_criterion(
     s: Tensor, y: Tensor, *, margin: float = 0.0, out: Out = None
 ) -> Tensor:
-    """(S, Y of int32) -> 1 - S where Y is 1, else max(0, S - margin).
-
-    Follows caffe2/operators/cosine_embedding_criterion_op.cc, PyTorch 1.8.1.
-    """
+    """(S, Y of int32) -> 1 - S where Y is 1, else max(0, S - margin)."""
     require(s.numel() == y.numel(), "S and Y have the same size", s, y)
     return torch.where(y.view(s.shape) == 1, 1 - s, (s - margin).clamp(min=0), out=out)
 
@@ -95,7 +91,6 @@ def pair_wise_loss(x: Tensor, label: Tensor, lengths: Tensor | None = None) -> T
 
     The mean is over pairs i, j of a session with label i > label j. `lengths` are those of the
     sessions; by default there is one.
-    Follows PairWiseLossOp, caffe2/operators/rank_loss_op.cc, PyTorch 1.8.1.
     """
     require(label.dim() == 1 or label.shape[1:] == (1,), "there is a label per number", label, x)
     if not x.numel():  # lengths are ignored
@@ -138,10 +133,7 @@ def _midway(x: Tensor, target: Tensor) -> Tensor:
 
 @operator("BernoulliJSD", gradient="$Gradient g0 i0 i1 > 0")
 def bernoulli_jsd(x: Tensor, target: Tensor, *, out: Out = None) -> Tensor:
-    """(X, T), probabilities -> the Jensen-Shannon divergence of each pair.
-
-    Follows BernoulliJSDOp, caffe2/operators/jsd_op.cc, PyTorch 1.8.1.
-    """
+    """(X, T), probabilities -> the Jensen-Shannon divergence of each pair."""
     middle = _entropy(_midway(x, target))
     own = (_entropy(x) + _entropy(target).view(x.shape)) / 2
     return torch.sub(middle, own, out=out)

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax with cross entropy in one operator, of rows and of images."""
+"""Softmax with cross entropy in one operator, of rows and of images.
+
+Follows softmax_with_loss_op.cc and spatial_softmax_with_loss_op.cc in caffe2/operators, PyTorch
+1.8.1.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +115,6 @@ def softmax_with_loss(
     Labels are int32 (N), or with `label_prob` probabilities (N, D) of each class. `scale`: that of
     the loss; `average_by_batch_size`: divide by N instead of the sum of the weights.
     Raises EnforceNotMet: a label is out of range, or probabilities do not add up to 1.
-    Follows SoftmaxWithLossOp, caffe2/operators/softmax_with_loss_op.cc, PyTorch 1.8.1.
     """
     require(scale >= 0, "scale is not negative", scale)
     rows = as_matrix(x, axis_from_front(axis, x.dim()))
@@ -122,11 +125,8 @@ def softmax_with_loss(
         p, loss = (torch.empty_like(x), x.new_empty(())) if out is None else out[:2]
         sizes = (*rows.shape, scale, bool(average_by_batch_size))
         if rows.shape[1] < SHORT:
-            return (
-                p,
-                run_kernel(loss_kernels.softmax_and_loss, loss, p, x, label, weight, *sizes),
-                None,
-            )
+            given = (loss, p, x, label, weight, *sizes)
+            return p, run_kernel(loss_kernels.softmax_and_loss, *given), None
         run_kernel(loss_kernels.check_labels, label, *rows.shape)  # before P is written
         odds = p.view(rows.shape)
         torch._log_softmax(rows, 1, False, out=odds)
@@ -167,10 +167,7 @@ def softmax_with_loss_gradient(
     order: ChannelsFirst,
     out: Out = None,
 ) -> Tensor:
-    """(X, labels, optionally weights, P, dloss: ()) -> dX; see SoftmaxWithLoss.
-
-    Follows SoftmaxWithLossGradientOp, caffe2/operators/softmax_with_loss_op.cc, PyTorch 1.8.1.
-    """
+    """(X, labels, optionally weights, P, dloss: ()) -> dX; see SoftmaxWithLoss."""
     require(scale >= 0, "scale is not negative", scale)
     weights = weight if dloss is not None else None
     p, dloss = (p, dloss) if dloss is not None else (weight, p)
@@ -221,8 +218,6 @@ def spatial_softmax_with_loss(
     """(X: (N, D, H, W), labels: (N, H, W), optionally weights) -> softmax, mean loss ().
 
     The softmax is over D. Labels are int32; pixels with label -1 are ignored.
-    Follows SpatialSoftmaxWithLossOp, caffe2/operators/spatial_softmax_with_loss_op.cc, PyTorch
-    1.8.1.
     """
     at, weights = _pixels(x, label, weight)
     logs = torch.log_softmax(x, 1)

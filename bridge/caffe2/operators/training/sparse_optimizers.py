@@ -3,7 +3,8 @@
 
 The inputs are those of the operators on whole tensors, and the indices of the rows (int32 or
 int64), one per row of the gradient. A row that occurs several times is updated several times, in
-order. Parameters and moments are in place; without buffers, copies of them are changed.
+order. Parameters and moments are in place; without buffers, copies of them are changed. Follows
+caffe2/sgd/adagrad_op.h, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.training import step_kernels
 from bridge.caffe2.operators.training.ftrl import FtrlSettings, ftrl_step
 from bridge.caffe2.operators.training.optimizers import (
+    MomentumRule,
     adadelta_step,
     learning_rate_of,
     momentum_step,
@@ -94,16 +96,15 @@ def sparse_momentum_sgd_update(
     param: Tensor,
     indices: Tensor,
     *,
-    momentum: float = 0.0,
-    nesterov: bool = False,
+    rule: MomentumRule,
     out: Out = None,
 ) -> tuple[Tensor, ...]:
     """(gradient, momentum, rate, parameters, rows) -> steps, momentum, parameters."""
     rate = learning_rate_of(lr)
     sizes = _rows_for_kernel(param, indices, grad, lr, moment)
     if sizes is not None and moment.numel() == param.numel():
-        states = (grad, moment, param)
-        return stepped(step_kernels.momentum, out, states, indices, lr, *sizes, momentum, nesterov)
+        given = (indices, lr, *sizes, rule.momentum, rule.nesterov)
+        return stepped(step_kernels.momentum, out, (grad, moment, param), *given)
     rounds = rounds_of_rows(param, indices, grad)
     new_param, new_moment = writable(out, 2, param), writable(out, 1, moment)
     n = param.shape[0]
@@ -111,7 +112,7 @@ def sparse_momentum_sgd_update(
     steps = torch.empty_like(grad)
     by_row = steps.view(indices.numel(), params.shape[1])
     for rows, places, part in rounds:
-        step, new = momentum_step(part, moments[rows], rate, momentum, nesterov)
+        step, new = momentum_step(part, moments[rows], rate, rule)
         by_row[places], moments[rows] = step, new
         params[rows] -= step
     return steps, new_moment, new_param
@@ -161,10 +162,7 @@ def sparse_adagrad(
     rule: AdagradRule,
     out: Out = None,
 ) -> tuple[Tensor, ...]:
-    """(parameters, moment, rows, gradient, rate) -> parameters, moment.
-
-    Follows SparseAdagradOp, caffe2/sgd/adagrad_op.h, PyTorch 1.8.1.
-    """
+    """(parameters, moment, rows, gradient, rate) -> parameters, moment."""
     sizes = _rows_for_kernel(param, indices, grad, lr, moment)
     rate, by_row = learning_rate_of(lr), rule.by_row
     n = param.shape[0]
