@@ -292,10 +292,10 @@ class CrossEntropy:
         self.scale: float = arguments.single("scale", 1.0)
         self.normalizes = arguments.single("normalize", 1)
         require(self.scale >= 0, "scale is not negative", self.scale)
-        require(self.normalizes in (0, 1), "normalize is 0 or 1", self.normalizes)
 
     def shared(self, x: Tensor, wanted: Tensor) -> Tensor:
         """Return `x` times scale, over the number of targets that are `wanted`."""
+        require(self.normalizes in (0, 1), "normalize is 0 or 1", self.normalizes)
         return x / (wanted.sum().float().clamp(min=1e-5) if self.normalizes else 1.0) * self.scale
 
 
