@@ -183,8 +183,7 @@ refused: Int8GenQuantParams Onnxifi
 search.buckets: AccumulateHistogram BatchBucketOneHot BatchBucketize BatchOneHot Bucketize Histogram
   IndexHash OneHot Quantile SegmentOneHot SelfBinningHistogram
 search.find: Find FindDuplicateElements IsMemberOf KeySplit NGramFromCategorical Unique
-search.percentiles: BisectPercentile Percentile
-search.piecewise: PiecewiseLinearTransform StumpFunc StumpFuncIndex
+search.piecewise: BisectPercentile Percentile PiecewiseLinearTransform StumpFunc StumpFuncIndex
 search.top_k: FlexibleTopK FlexibleTopKGradient LengthsTopKGradient TopK TopKGradient
 segments.feature_maps: MergeDenseFeatureTensors MergeMultiListFeatureTensors
   MergeMultiListFeatureTensorsGradient MergeMultiMapFeatureTensors

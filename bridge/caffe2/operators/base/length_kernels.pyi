@@ -35,8 +35,8 @@ def unpacked(
     y: Tensor, data: Tensor, lengths: Tensor, segments: int, n: int, longest: int, width: int
 ) -> Tensor: ...
 def sum_segments(
-    data: Tensor,
     y: Tensor,
+    data: Tensor,
     indices: Tensor | None,
     lengths: Tensor,
     weights: Tensor | None,
@@ -46,7 +46,7 @@ def sum_segments(
     segments: int,
     wide: bool,
     mean: bool,
-) -> bool: ...
+) -> Tensor: ...
 def padded(
     y: Tensor,
     longer: Tensor,

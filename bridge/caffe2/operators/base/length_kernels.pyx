@@ -7,7 +7,7 @@ ids int32, or with `wide` int64; they are checked before anything is written. Th
 set and returned.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 
 from bridge.caffe2.operators.base.cloned cimport cloned_void, inlined_void
@@ -316,43 +316,32 @@ cdef cloned_void sum_rows(
 
 
 def sum_segments(
-    data: Tensor, y: Tensor, indices: Tensor | None, lengths: Tensor, weights: Tensor | None,
+    y: Tensor, data: Tensor, indices: Tensor | None, lengths: Tensor, weights: Tensor | None,
     Py_ssize_t rows, Py_ssize_t width, Py_ssize_t n, Py_ssize_t segments, bint wide, bint mean
-) -> bool:
-    """Set `y` to sums of rows; return False, having written nothing, if they are not there.
+) -> Tensor:
+    """Set `y`, (segments, width), to the sums or means of segments of rows.
 
     data: (rows, width). indices: (n), int64 if `wide`, else int32; or None for the rows 0, 1,
     ... lengths: (segments), int32, with the sum n. weights: (n), or None for ones.
-    y: (segments, width).
     """
-    cdef const int32_t *counts = <const int32_t *>floats_of(lengths, segments)
+    cdef const int32_t *counts = lengths_of(lengths, segments, n)
     cdef float *at = NULL if indices is None else floats_of(indices, n)
     cdef const float *table = floats_of(data, rows * width)
     cdef float *by = NULL if weights is None else floats_of(weights, n)
     cdef float *target = floats_of(y, segments * width)
-    cdef Py_ssize_t start = 0, end, s, c, i
-    cdef bint fits = True
+    cdef Py_ssize_t start = 0, end, s, c
+    if indices is not None:
+        check_rows(at, wide, n, 0, rows)
     with nogil:
         for s in range(segments):
-            fits &= counts[s] >= 0
-            start += counts[s]
-        fits &= start == n
-        if at == NULL:
-            fits &= n <= rows
-        else:
-            for i in range(n):
-                fits &= <uint64_t>row_at(at, wide, i) < <uint64_t>rows      # nor negative
-        if fits:
-            start = 0
-            for s in range(segments):
-                end = start + counts[s]
-                sum_rows(table, at, wide, by, start, end, n, width, target)
-                if mean and counts[s]:
-                    for c in range(width):
-                        target[c] /= counts[s]
-                start = end
-                target += width
-    return fits
+            end = start + counts[s]
+            sum_rows(table, at, wide, by, start, end, n, width, target)
+            if mean and counts[s]:
+                for c in range(width):
+                    target[c] /= counts[s]
+            start = end
+            target += width
+    return y
 
 
 cdef char* pad_rows(char *target, int64_t n, const char *row, int64_t size) noexcept nogil:

@@ -176,8 +176,12 @@ def sum_segments(
         and all(one.is_cpu and one.is_contiguous() for one in integers)
     ):
         y = data.new_empty(sizes) if out is None else out
-        given = (indices, lengths, weights, mode == "mean", math.prod(sizes[1:]))
-        return run_kernel(_sum_by_kernel, data, y, *given)
+        n, wide = data.shape[0], False
+        if indices is not None:
+            n, wide = indices.shape[0], indices.dtype is torch.int64
+        counts = (data.shape[0], math.prod(sizes[1:]), n, lengths.shape[0])
+        given = (data, indices, lengths, weights, *counts, wide, mode == "mean")
+        return run_kernel(length_kernels.sum_segments, y, *given)
     n = data.shape[0]
     if indices is None:
         indices = torch.arange(n, device=data.device, dtype=torch.int64)
@@ -189,26 +193,6 @@ def sum_segments(
         indices, table, starts, mode=mode, per_sample_weights=weights
     )
     return found.view(sizes)
-
-
-def _sum_by_kernel(
-    data: Tensor,
-    y: Tensor,
-    indices: Tensor | None,
-    lengths: Tensor,
-    weights: Tensor | None,
-    mean: bool,
-    width: int,
-) -> Tensor:
-    rows, segments = data.shape[0], lengths.shape[0]
-    n = rows if indices is None else indices.shape[0]
-    wide = indices is not None and indices.dtype is torch.int64
-    given = (y, indices, lengths, weights, rows, width, n, segments, wide, mean)
-    if not length_kernels.sum_segments(data, *given):
-        check_lengths(lengths, n)
-        if indices is not None:
-            check_rows(indices, rows)
-    return y
 
 
 def positions_in_segments(lengths: Tensor, segments: Tensor) -> Tensor:

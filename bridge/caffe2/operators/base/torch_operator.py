@@ -137,22 +137,26 @@ def procedure(
     devices: Any = ("cpu",),
     *,
     base: type[Kind] = TorchOperator,  # type: ignore[assignment]
+    method: str = "RunOnDevice",
     effects: bool = False,
+    keeps_sizes: bool = False,
     writes_last: bool = True,
     **declared: Any,
 ) -> Callable[[Run[Kind]], Run[Kind]]:
     """Return a decorator that declares a function of the operator as the operator `name`.
 
-    The function is what `RunOnDevice` of a class derived from `base` does. effects: whether it may
-    do more than write outputs, as writing a file. The others are for `register_operator`.
+    The function is the method `method` of a class derived from `base`. effects: whether it may do
+    more than write outputs, as writing a file. keeps_sizes: whether outputs in place then keep
+    their sizes. writes_last: as of an operator. The others are for `register_operator`.
     """
 
     def register(function: Run[Kind]) -> Run[Kind]:
         members = {
             "__doc__": function.__doc__,
             "__module__": function.__module__,
-            "RunOnDevice": function,
+            method: function,
             "_has_effects": effects,
+            "_keeps_sizes": keeps_sizes,
             "writes_last": writes_last,
         }
         register_operator(name, devices, **declared)(type(name, (base,), members))

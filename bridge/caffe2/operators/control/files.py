@@ -207,7 +207,13 @@ class Load(FileOperator):
 
 
 @procedure(
-    "DBExists", devices=_DEVICES, inputs="0", outputs="1", gradient="undefined", base=FileOperator
+    "DBExists",
+    _DEVICES,
+    inputs="0",
+    outputs="1",
+    gradient="undefined",
+    base=FileOperator,
+    effects=True,
 )
 def db_exists(op: FileOperator) -> None:
     """Whether the database `db_name` of `db_type` exists and can be opened: one bool, 0-d.

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from bridge import c10
-from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.blob_table import BlobTable, find_or_create
@@ -36,26 +35,13 @@ class Control(TorchOperator):
 
         Raises EnforceNotMet: there is none, and it is `needed`.
         """
-        message = self.GetSingleArgument(name)
-        if message is None:
-            if needed:
-                raise EnforceNotMet(
-                    f"{self._definition.type} needs the argument {name!r}, a net.",
-                    self._definition.type,
-                    condition=f"HasArgument({name!r})",
-                )
-            return None
-        return RunnableNet(message, self._workspace, self._definition.type)
+        net = net_of(self, name, needed)
+        return net and RunnableNet(net, self._workspace, self._definition.type)
 
     def condition(self) -> bool:
         """Return the bool of input 0. Raises EnforceNotMet: it is not exactly one."""
         found = self.x(0, (c10.bool,))
-        if found.numel() != 1:
-            raise EnforceNotMet(
-                f"The condition must be one bool, not {found.numel()}.",
-                "Condition",
-                condition="numel() == 1",
-            )
+        require(found.numel() == 1, f"The condition must be one bool, not {found.numel()}.")
         return bool(found.item())
 
 
@@ -123,8 +109,7 @@ class ONNXWhile(TorchOperator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._body = net_of(self, "body")
-        require(self._body is not None, "ONNXWhile needs the argument body.")
+        self._body = net_of(self, "body", needed=True)
         if not self._body.HasField("name"):
             self._body.name = "loop_net"
         self._data = self._body.SerializeToString()

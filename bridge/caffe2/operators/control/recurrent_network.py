@@ -79,8 +79,7 @@ class RecurrentNetwork(TorchOperator):
             find_or_create(self._workspace, state)
         self._aliases = self._read_aliases()
         self._time_step = self.GetSingleArgument("timestep", "timestep")
-        net = net_of(self, "step_net")
-        require(net is not None, "RecurrentNetwork needs the argument step_net.")
+        net = net_of(self, "step_net", needed=True)
         self._net = StepNet(net, links_of(self), self._time_step, "RecurrentNetwork")
         self._backward = net_of(self, "backward_step_net") is not None
 
@@ -247,8 +246,7 @@ class RecurrentNetworkGradient(TorchOperator):
         self._given = self.GetRepeatedArgument("outputs_with_grads")
         self._initial = self.GetRepeatedArgument("initial_recurrent_state_ids")
         self._time_step = self.GetSingleArgument("timestep", "timestep")
-        net = net_of(self, "backward_step_net")
-        require(net is not None, "RecurrentNetworkGradient needs the argument backward_step_net.")
+        net = net_of(self, "backward_step_net", needed=True)
         links = [*links_of(self), *links_of(self, "backward_", windows=False)]
         links = [
             one._replace(internal=self._renamed(one.internal), external=self._renamed(one.external))

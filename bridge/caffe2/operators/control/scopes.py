@@ -153,8 +153,7 @@ class Do(TorchOperator):
         super().__init__(*args)
         definition = self._definition
         self._is_gradient = definition.message().is_gradient_op
-        self._net = net_of(self, "net")
-        require(self._net is not None, "Do needs the argument net.")
+        self._net = net_of(self, "net", needed=True)
         if not self._net.HasField("name"):
             self._net.name = "do_op_net"
         self._data = self._net.SerializeToString()

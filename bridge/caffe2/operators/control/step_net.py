@@ -28,6 +28,7 @@ from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.operator import Operator, failure
 from bridge.caffe2.execution.operator_core import run_all
 from bridge.caffe2.execution.registry import class_for, create_operator
+from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.control.places import Spot
 
 Place = tuple[int, ArrayRef, TypeMeta]  # the address of a tensor, its sizes and its type
@@ -61,13 +62,16 @@ class ScratchWorkspaces:
 TypeMeta.Register(ScratchWorkspaces)
 
 
-def net_of(operator: Operator, name: str) -> Any:
-    """Return the NetDef of argument `name`, which may be its text, as a new message; else None."""
+def net_of(operator: Operator, name: str, needed: bool = False) -> Any:
+    """Return the NetDef of argument `name`, which may be its text, as a new message; else None.
+
+    Raises EnforceNotMet: there is none, and it is `needed`.
+    """
     values = operator._definition.arguments.get(name)
-    if not values:  # an argument may have no value, where a net was extracted for prediction
-        return None
-    given = operator.GetSingleArgument(name)
+    # (An argument may have no value, where a net was extracted for prediction.)
+    given = operator.GetSingleArgument(name) if values else ""
     if given == "":
+        require(not needed, f"{operator._definition.type} needs the argument {name}, a net.")
         return None
     net = caffe2_pb2().NetDef()
     if isinstance(given, (str, bytes)):

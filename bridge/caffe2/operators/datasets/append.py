@@ -15,12 +15,12 @@ from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 from bridge.caffe2.operators.datasets.columns import (
     Column,
+    Dataset,
     column_of,
     columns_of,
     fields_of,
     require_alike,
 )
-from bridge.caffe2.operators.datasets.dataset import Dataset
 from bridge.caffe2.tensor.tensor import Tensor
 
 GROWTH = 40  # percent of spare rows on reallocation

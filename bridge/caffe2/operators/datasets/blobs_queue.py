@@ -7,6 +7,7 @@ before. Follows caffe2/queue/blobs_queue.cc and queue_ops.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -161,15 +162,10 @@ class _OfQueue(TorchOperator):
         self.put_value(self.OutputSize() - 1, not done, c10.bool)
 
 
-@procedure(
-    "EnqueueBlobs",
-    ("cpu", "cuda"),
-    inputs="2-*",
-    outputs="1-*",
-    inplace="1>0*!",
-    gradient="none",
-    base=_OfQueue,
-)
+_of_queue = functools.partial(procedure, devices=("cpu", "cuda"), base=_OfQueue, gradient="none")
+
+
+@_of_queue("EnqueueBlobs", inputs="2-*", outputs="1-*", inplace="1>0*!")
 def enqueue_blobs(op: _OfQueue) -> bool:
     """Enqueue the contents of the inputs after the queue; they are the outputs, too.
 
@@ -178,23 +174,13 @@ def enqueue_blobs(op: _OfQueue) -> bool:
     return op.queue().write(op.Outputs())
 
 
-@procedure(
-    "SafeEnqueueBlobs",
-    ("cpu", "cuda"),
-    inputs="2-*",
-    outputs="2-*",
-    inplace="1>0*!",
-    gradient="none",
-    base=_OfQueue,
-)
+@_of_queue("SafeEnqueueBlobs", inputs="2-*", outputs="2-*", inplace="1>0*!")
 def safe_enqueue_blobs(op: _OfQueue) -> None:
     """EnqueueBlobs with a last output: whether it failed because the queue is closed."""
     op.give_status(op.queue(1).write(op.Outputs()[:-1]))
 
 
-@procedure(
-    "DequeueBlobs", ("cpu", "cuda"), inputs="1", outputs="1-*", gradient="none", base=_OfQueue
-)
+@_of_queue("DequeueBlobs", inputs="1", outputs="1-*")
 def dequeue_blobs(op: _OfQueue) -> bool:
     """Dequeue the next record, waiting for one.
 
@@ -235,9 +221,7 @@ class SafeDequeueBlobs(_OfQueue):
         append_rows(out, more)
 
 
-@procedure(
-    "CloseBlobsQueue", ("cpu", "cuda"), inputs="1", outputs="0", gradient="none", base=_OfQueue
-)
+@_of_queue("CloseBlobsQueue", inputs="1", outputs="0")
 def close_blobs_queue(op: _OfQueue) -> None:
     """Close the queue: no operator waits for it from now on."""
     op.Input(0, BlobsQueue).close()

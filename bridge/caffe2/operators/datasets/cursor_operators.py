@@ -16,11 +16,11 @@ from bridge.caffe2.operators.base.checks import INT32, INT64, require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 from bridge.caffe2.operators.datasets.columns import (
     Column,
+    Dataset,
     columns_of,
     fields_of,
     put_column,
 )
-from bridge.caffe2.operators.datasets.dataset import Dataset
 from bridge.caffe2.operators.datasets.standard_shuffle import shuffled
 
 

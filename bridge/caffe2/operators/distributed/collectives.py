@@ -8,7 +8,8 @@ Follows caffe2/contrib/gloo and caffe2/contrib/nccl, PyTorch 1.8.1.
 
 from __future__ import annotations
 
-from datetime import timedelta
+import functools
+from contextlib import AbstractContextManager
 from typing import Any
 from zlib import crc32
 
@@ -19,7 +20,6 @@ from torch import Tensor
 from bridge import c10
 from bridge.c10 import int64
 from bridge.caffe2.execution.blob_table import find_or_create
-from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 from bridge.caffe2.operators.distributed.common_worlds import DEVICES, CommonWorld
@@ -49,45 +49,56 @@ class CollectiveOperator(TorchOperator):
 
     def RunOnDevice(self) -> None:
         try:
-            self.run(self.Input(0, CommonWorld), timeout_of(self, None))
+            self.run()
         except Exception:
-            self._report()
+            name = self.GetSingleArgument("status_blob", "")
+            if name:
+                find_or_create(self._workspace, name).feed(np.array([1], np.int32))
             raise
 
-    def run(self, world: CommonWorld, timeout: timedelta | None) -> None:
+    def run(self) -> None:
         """Do it."""
         raise NotImplementedError
 
-    def _report(self) -> None:
-        name = self.GetSingleArgument("status_blob", "")
-        if name:
-            find_or_create(self._workspace, name).feed(np.array([1], np.int32))
+    @property
+    def world(self) -> CommonWorld:
+        """The common world."""
+        return self.Input(0, CommonWorld)
 
-    def options(self, name: str, timeout: timedelta | None) -> Any:
+    def group(self, doing: str) -> AbstractContextManager[Any]:
+        """Return torch's process group for a ``with`` statement; see `CommonWorld.group`."""
+        return self.world.group(doing, timeout_of(self, None))
+
+    def finish(self, work: Any) -> None:
+        """Wait for the work that torch has begun."""
+        self.world.finish(work, timeout_of(self, None))
+
+    def options(self, name: str) -> Any:
         """Return torch's options of a collective."""
         options = getattr(torch.distributed, name)()
+        timeout = timeout_of(self, None)
         if timeout is not None:
             options.timeout = timeout
         return options
 
-    def agree(self, world: CommonWorld, x: torch.Tensor, timeout: timedelta | None) -> None:
+    def agree(self, x: torch.Tensor) -> None:
         """Raise EnforceNotMet, in all processes, unless `x` has one size and type in all of them.
 
         gloo would end a process that receives more or less than it expects.
         """
-        if world.size == 1:
+        if self.world.size == 1:
             return
         n, kind = x.numel(), crc32(str(x.dtype).encode())
         extremes = torch.tensor([n, -n, kind, -kind], dtype=torch.int64, device=x.device)
-        options = self.options("AllreduceOptions", timeout)
+        options = self.options("AllreduceOptions")
         options.reduceOp = torch.distributed.ReduceOp.MAX
-        with world.group(type(self).__name__, timeout) as group:
-            world.finish(group.allreduce([extremes], options), timeout)
+        with self.group(type(self).__name__) as group:
+            self.finish(group.allreduce([extremes], options))
         most, least, last, first = extremes.tolist()
         require(
             most == -least and last == -first,
             f"All processes have blobs of one size and type: they have from {-least} to {most} "
-            f"elements, and process {world.rank} has {n} of {x.dtype}. Nothing was sent.",
+            f"elements, and process {self.world.rank} has {n} of {x.dtype}. Nothing was sent.",
         )
 
     def tensors(self, n: int, added: bool = True) -> list[torch.Tensor]:
@@ -118,6 +129,16 @@ class CollectiveOperator(TorchOperator):
         return outputs
 
 
+collective = functools.partial(
+    procedure,
+    devices=DEVICES,
+    base=CollectiveOperator,
+    method="run",
+    effects=True,
+    gradient="undefined",
+)
+
+
 def _sum_into_first(tensors: list[torch.Tensor]) -> torch.Tensor:
     first, *others = tensors
     for other in others:
@@ -136,152 +157,120 @@ def as_bytes(x: torch.Tensor) -> torch.Tensor:
     return x.view(-1).view(torch.uint8)
 
 
-@register_operator(
-    "Allreduce", devices=DEVICES, inputs="2-*", outputs="1-*", inplace="1>0*!", gradient="undefined"
-)
-class Allreduce(CollectiveOperator):
+@collective("Allreduce", inputs="2-*", outputs="1-*", inplace="1>0*!", keeps_sizes=True)
+def allreduce(op: CollectiveOperator) -> None:
     """Set all inputs after the common world to the sum of all of them in all processes."""
-
-    _keeps_sizes = True
-
-    def run(self, world: CommonWorld, timeout: timedelta | None) -> None:
-        """Add up here, then everywhere, then copy."""
-        tensors = self.tensors(self.InputSize() - 1)
-        self.agree(world, tensors[0], timeout)
-        with world.group("Allreduce", timeout) as group:
-            total = _sum_into_first(tensors)
-            if total.numel():
-                options = self.options("AllreduceOptions", timeout)
-                world.finish(group.allreduce([total], options), timeout)
-            _copy_from_first(tensors)
+    tensors = op.tensors(op.InputSize() - 1)
+    op.agree(tensors[0])
+    with op.group("Allreduce") as group:
+        total = _sum_into_first(tensors)
+        if total.numel():
+            options = op.options("AllreduceOptions")
+            op.finish(group.allreduce([total], options))
+        _copy_from_first(tensors)
 
 
-@register_operator("Reduce", devices=DEVICES, inputs="2", outputs="1", gradient="undefined")
-class Reduce(CollectiveOperator):
+@collective("Reduce", inputs="2", outputs="1")
+def reduce(op: CollectiveOperator) -> None:
     """Set the output in process `root` (0) to the sum of input 1 in all; elsewhere it is unset."""
-
-    def run(self, world: CommonWorld, timeout: timedelta | None) -> None:
-        """Add up in a copy: the input stays as it is, also where torch needs it as work space."""
-        root = root_of(self, world)
-        x, dtype = self.x(1), self.Input(1).dtype()
-        require(dtype in _ADDED, f"Elements of type {dtype.name} are not added.")
-        total = x.clone().view(-1)
-        options = self.options("ReduceOptions", timeout)
-        options.rootRank = root
-        self.agree(world, total, timeout)
-        with world.group("Reduce", timeout) as group:
-            if total.numel():
-                world.finish(group.reduce([total], options), timeout)
-        if world.rank == root:
-            self.put(0, total.view(x.shape))
+    root = root_of(op)
+    x, dtype = op.x(1), op.Input(1).dtype()
+    require(dtype in _ADDED, f"Elements of type {dtype.name} are not added.")
+    total = x.clone().view(-1)
+    options = op.options("ReduceOptions")
+    options.rootRank = root
+    op.agree(total)
+    with op.group("Reduce") as group:
+        if total.numel():
+            op.finish(group.reduce([total], options))
+    if op.world.rank == root:
+        op.put(0, total.view(x.shape))
 
 
-@register_operator(
-    "Broadcast", devices=DEVICES, inputs="2-*", outputs="1-*", inplace="1>0*!", gradient="undefined"
-)
-class Broadcast(CollectiveOperator):
+@collective("Broadcast", inputs="2-*", outputs="1-*", inplace="1>0*!", keeps_sizes=True)
+def broadcast(op: CollectiveOperator) -> None:
     """Set all inputs after the common world to the first of them in process `root` (0).
 
     They have the same sizes and type in all processes.
     """
-
-    _keeps_sizes = True
-
-    def run(self, world: CommonWorld, timeout: timedelta | None) -> None:
-        """Send, then copy."""
-        root = root_of(self, world)
-        tensors = self.tensors(self.InputSize() - 1, added=False)
-        options = self.options("BroadcastOptions", timeout)
-        options.rootRank = root
-        self.agree(world, tensors[0], timeout)
-        with world.group("Broadcast", timeout) as group:
-            if tensors[0].numel():
-                world.finish(group.broadcast([as_bytes(tensors[0])], options), timeout)
-            _copy_from_first(tensors)
+    root = root_of(op)
+    tensors = op.tensors(op.InputSize() - 1, added=False)
+    options = op.options("BroadcastOptions")
+    options.rootRank = root
+    op.agree(tensors[0])
+    with op.group("Broadcast") as group:
+        if tensors[0].numel():
+            op.finish(group.broadcast([as_bytes(tensors[0])], options))
+        _copy_from_first(tensors)
 
 
-@register_operator("Allgather", devices=DEVICES, inputs="2-*", outputs="1", gradient="undefined")
-class Allgather(CollectiveOperator):
+@collective("Allgather", inputs="2-*", outputs="1")
+def allgather(op: CollectiveOperator) -> None:
     """Set the output, one dimension, to the inputs after the common world, of all processes.
 
     Those of process 0 come first. They have the same sizes and type in all processes.
     """
-
-    def run(self, world: CommonWorld, timeout: timedelta | None) -> None:
-        """Gather into the output's own memory."""
-        inputs = [self.x(i).reshape(-1) for i in range(1, self.InputSize())]
-        first, dtype = inputs[0], self.Input(1).dtype()
-        for one in inputs:
-            fits = one.dtype == first.dtype and one.shape == first.shape
-            require(fits, "All inputs have one type and size.")
-        mine = first if len(inputs) == 1 else torch.cat(inputs)
-        out = self.out(0, [world.size * mine.numel()], dtype)
-        self.agree(world, mine, timeout)
-        with world.group("Allgather", timeout) as group:
-            if out.numel():
-                work = group._allgather_base(as_bytes(out), as_bytes(mine))
-                world.finish(work, timeout)
+    inputs = [op.x(i).reshape(-1) for i in range(1, op.InputSize())]
+    first, dtype = inputs[0], op.Input(1).dtype()
+    for one in inputs:
+        fits = one.dtype == first.dtype and one.shape == first.shape
+        require(fits, "All inputs have one type and size.")
+    mine = first if len(inputs) == 1 else torch.cat(inputs)
+    out = op.out(0, [op.world.size * mine.numel()], dtype)
+    op.agree(mine)
+    with op.group("Allgather") as group:
+        if out.numel():
+            work = group._allgather_base(as_bytes(out), as_bytes(mine))
+            op.finish(work)
 
 
-@register_operator(
-    "ReduceScatter",
-    devices=DEVICES,
-    inputs="2-*",
-    outputs="1-*",
-    inplace="1>0*!",
-    gradient="undefined",
-)
-class ReduceScatter(CollectiveOperator):
+@collective("ReduceScatter", inputs="2-*", outputs="1-*", inplace="1>0*!")
+def reduce_scatter(op: CollectiveOperator) -> None:
     """Add up the inputs of all processes; each process receives a part of the sum.
 
     The last input, int32, has the number of elements that each process receives. They become the
     first elements of all inputs before it; the elements behind them have no meaning.
     """
-
-    def run(self, world: CommonWorld, timeout: timedelta | None) -> None:
-        """Reduce each part to the process that it is for, on the blob's own memory."""
-        n = self.InputSize() - 2
-        counts = self.integers(n + 1, (c10.int32,))
-        tensors = self.tensors(n)
-        require(
-            len(counts) == world.size and min(counts) >= 0 and sum(counts) == tensors[0].numel(),
-            f"The last input has a number of elements for each of {world.size} processes, "
-            f"{tensors[0].numel()} together, not {counts}.",
-        )
-        self.agree(world, tensors[0], timeout)
-        with world.group("ReduceScatter", timeout) as group:
-            parts = torch.split(_sum_into_first(tensors), counts)
-            works = []
-            for root, part in enumerate(parts):
-                if part.numel():
-                    options = self.options("ReduceOptions", timeout)
-                    options.rootRank = root
-                    works.append(group.reduce([part], options))
-            for work in works:
-                world.finish(work, timeout)
-            mine = parts[world.rank]
-            if world.rank:
-                tensors[0][: mine.numel()] = mine.clone()  # the two may overlap
-            for other in tensors[1:]:
-                other[: mine.numel()] = tensors[0][: mine.numel()]
+    n = op.InputSize() - 2
+    counts = op.integers(n + 1, (c10.int32,))
+    tensors = op.tensors(n)
+    require(
+        len(counts) == op.world.size and min(counts) >= 0 and sum(counts) == tensors[0].numel(),
+        f"The last input has a number of elements for each of {op.world.size} processes, "
+        f"{tensors[0].numel()} together, not {counts}.",
+    )
+    op.agree(tensors[0])
+    with op.group("ReduceScatter") as group:
+        parts = torch.split(_sum_into_first(tensors), counts)
+        works = []
+        for root, part in enumerate(parts):
+            if part.numel():
+                options = op.options("ReduceOptions")
+                options.rootRank = root
+                works.append(group.reduce([part], options))
+        for work in works:
+            op.finish(work)
+        mine = parts[op.world.rank]
+        if op.world.rank:
+            tensors[0][: mine.numel()] = mine.clone()  # the two may overlap
+        for other in tensors[1:]:
+            other[: mine.numel()] = tensors[0][: mine.numel()]
 
 
-@register_operator("Barrier", devices=DEVICES, inputs="1", outputs="0-*", gradient="undefined")
-class Barrier(CollectiveOperator):
+@collective("Barrier", inputs="1", outputs="0-*")
+def barrier(op: CollectiveOperator) -> None:
     """Wait until all processes are here."""
-
-    def run(self, world: CommonWorld, timeout: timedelta | None) -> None:
-        """Wait."""
-        with world.group("Barrier", timeout) as group:
-            options = self.options("BarrierOptions", timeout)
-            world.finish(group.barrier(options), timeout)
+    with op.group("Barrier") as group:
+        options = op.options("BarrierOptions")
+        op.finish(group.barrier(options))
 
 
-def root_of(op: TorchOperator, world: CommonWorld) -> int:
+def root_of(op: CollectiveOperator) -> int:
     """Return the argument `root` (0). Raises EnforceNotMet: there is no such process."""
     root: int = op.GetSingleArgument("root", 0)
     require(
-        0 <= root < world.size, f"The argument root is from 0 to below {world.size}, not {root}."
+        0 <= root < op.world.size,
+        f"The argument root is from 0 to below {op.world.size}, not {root}.",
     )
     return root
 
@@ -289,60 +278,30 @@ def root_of(op: TorchOperator, world: CommonWorld) -> int:
 _DECLARED: dict[str, Any] = {"devices": ("cuda",), "inputs": "1-16", "gradient": "undefined"}
 
 
-def total(xs: list[Tensor], root: int = 0) -> Tensor:
-    """Return the sum of tensors of one size, on the device of `root`."""
-    _require_same(xs, root)
-    found = xs[root].clone()
-    for i, x in enumerate(xs):
-        if i != root:
-            found += x.to(found.device)
-    return found
+def over_devices(kind: str, xs: list[Tensor], root: int = 0) -> list[Tensor]:
+    """Return the outputs of an operator of NCCL, each on the device of an input.
 
-
-def _require_same(xs: list[Tensor], root: int = 0) -> None:
-    fits = all(x.shape == xs[0].shape and x.dtype == xs[0].dtype for x in xs)
+    For NCCLReduce: the sum, on the device of `root`.
+    """
+    first = xs[0]
+    fits = all(x.shape == first.shape and x.dtype == first.dtype for x in xs)
     require(fits, "the inputs have the same sizes and type", *xs)
     require(0 <= root < len(xs), "root is the number of an input", root)
-
-
-def summed(xs: list[Tensor], root: int) -> list[Tensor]:
-    """Return the sum, once on the device of each."""
-    found = total(xs)
-    return [found.to(x.device, copy=True) for x in xs]
-
-
-def reduced(xs: list[Tensor], root: int) -> list[Tensor]:
-    """Return the sum on the device of `root`."""
-    return [total(xs, root)]
-
-
-def sent(xs: list[Tensor], root: int) -> list[Tensor]:
-    """Return the tensor `root`, once on the device of each."""
-    _require_same(xs, root)
-    return [xs[root].to(x.device, copy=True) for x in xs]
-
-
-def gathered(xs: list[Tensor], root: int) -> list[Tensor]:
-    """Return all tensors stacked, once on the device of each."""
-    _require_same(xs)
-    return [torch.stack([x.to(to.device) for x in xs]) for to in xs]
-
-
-def scattered(xs: list[Tensor], root: int) -> list[Tensor]:
-    """Return the sum in as many parts as there are tensors, each on the device of its own."""
-    fits = xs[0].dim() > 0 and xs[0].shape[0] == len(xs)
-    require(fits, "the first dimension is the number of inputs", xs[0], len(xs))
-    found = total(xs)
-    return [found[i].to(x.device).clone() for i, x in enumerate(xs)]
-
-
-_OVER_DEVICES = {
-    "NCCLAllreduce": summed,
-    "NCCLBroadcast": sent,
-    "NCCLReduce": reduced,
-    "NCCLAllGather": gathered,
-    "NCCLReduceScatter": scattered,
-}
+    if kind == "NCCLBroadcast":
+        return [xs[root].to(x.device, copy=True) for x in xs]
+    if kind == "NCCLAllGather":
+        return [torch.stack([x.to(to.device) for x in xs]) for to in xs]
+    start = root if kind == "NCCLReduce" else 0
+    total = xs[start].clone()
+    for x in (*xs[:start], *xs[start + 1 :]):
+        total += x.to(total.device)
+    if kind == "NCCLReduce":
+        return [total]
+    if kind == "NCCLAllreduce":
+        return [total.to(x.device, copy=True) for x in xs]
+    fits = first.dim() > 0 and first.shape[0] == len(xs)
+    require(fits, "the first dimension is the number of inputs", first, len(xs))
+    return [total[i].to(x.device).clone() for i, x in enumerate(xs)]
 
 
 @procedure("NCCLAllreduce", outputs="1-16", inplace="0>0*", **_DECLARED)
@@ -350,14 +309,14 @@ _OVER_DEVICES = {
 @procedure("NCCLReduce", outputs="1", inplace="0>0,1>0,2>0,3>0,4>0,5>0", **_DECLARED)
 @procedure("NCCLAllGather", outputs="1-16", **_DECLARED)
 @procedure("NCCLReduceScatter", outputs="1-16", **_DECLARED)
-def over_devices(op: TorchOperator) -> None:
+def run_over_devices(op: TorchOperator) -> None:
     """The sum of the inputs, the input `root`, all inputs, or row i of the sum on device i.
 
     Caffe2 calls NCCL; here they are copied from device to device, and added on the first.
     """
     root = int(op.GetSingleArgument("root", 0))
     xs = [op.x(i) for i in range(op.InputSize())]
-    results = _OVER_DEVICES[op._definition.type](xs, root)
+    results = over_devices(op._definition.type, xs, root)
     fits = len(results) == op.OutputSize()
     require(fits, f"there are {len(results)} outputs", op.OutputSize())
     for o, result in enumerate(results):

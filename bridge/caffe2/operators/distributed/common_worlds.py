@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from datetime import timedelta
 from typing import Any
 
@@ -76,15 +77,8 @@ class CommonWorld:
     def clone(self, name: str) -> CommonWorld:
         """Return another common world of the same processes, connected."""
         self.require_alive()
-        other = CommonWorld(
-            self.store,
-            f"{self.name}/{name}",
-            self.rank,
-            self.size,
-            self.engine,
-            self.timeout,
-            self.interface,
-        )
+        other = copy(self)
+        other.name = f"{self.name}/{name}"
         other.connect()
         return other
 

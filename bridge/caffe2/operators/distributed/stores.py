@@ -33,19 +33,6 @@ class StoreHandler:
         self.store = store
         self.place = place
 
-    def set(self, key: str, value: bytes) -> None:
-        """Set the value of a key."""
-        self.store.set(key, value)
-
-    def get(self, key: str, timeout: timedelta) -> bytes:
-        """Return the value of a key, once some process has set it. Raises as `wait`."""
-        self.wait([key], timeout)
-        return self.store.get(key)
-
-    def add(self, key: str, step: int) -> int:
-        """Add to the counter at `key`, which starts at 0; return its new value. It is atomic."""
-        return int(self.store.add(key, step))
-
     def wait(self, keys: list[str], timeout: timedelta) -> None:
         """Return once all keys are set. Raises EnforceNotMet: they are not within `timeout`."""
         if not keys:
@@ -205,7 +192,7 @@ def _key(op: TorchOperator, blob: str) -> str:
 def store_set(op: TorchOperator) -> None:
     """Set the key `blob_name` (the blob's name) to the value of input 1."""
     name = op._definition.inputs[1]
-    op.Input(0, StoreHandler).set(
+    op.Input(0, StoreHandler).store.set(
         _key(op, name), serialize(op.InputBlob(1), name, "StoreSet", name)
     )
 
@@ -217,7 +204,9 @@ def store_get(op: TorchOperator) -> None:
     Raises EnforceNotMet: it is not set within `timeout_ms` (30,000).
     """
     key = _key(op, op._definition.outputs[0])
-    data = op.Input(0, StoreHandler).get(key, timeout_of(op))
+    handler = op.Input(0, StoreHandler)
+    handler.wait([key], timeout_of(op))
+    data = handler.store.get(key)
     deserialize(op.OutputBlob(0), data, f"The key {key!r}", "StoreGet")
 
 
@@ -227,7 +216,7 @@ def store_add(op: TorchOperator) -> None:
     name = op.GetSingleArgument("blob_name", "")
     require(bool(name), "The argument blob_name is missing, the key of the counter.")
     step = op.GetSingleArgument("add_value", 1)
-    op.put_value(0, op.Input(0, StoreHandler).add(name, step), c10.int64)
+    op.put_value(0, int(op.Input(0, StoreHandler).store.add(name, step)), c10.int64)
 
 
 @procedure("StoreWait", inputs="1-2", outputs="0", effects=True)

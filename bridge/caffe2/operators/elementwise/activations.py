@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.operators.base.channels import along_channels
 from bridge.caffe2.operators.base.checks import (
     FLOATS,
     axis_from_front,
@@ -27,6 +28,7 @@ from bridge.caffe2.operators.base.checks import (
 )
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
+from bridge.caffe2.operators.elementwise.functions import declare_gradient
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
@@ -166,13 +168,6 @@ def leaky_relu_gradient(y: Tensor, dy: Tensor, *, alpha: float = 0.01, out: Out 
     return torch.where(y < y.new_zeros(()), dy * alpha, dy, out=out)
 
 
-@operator("ThresholdedReluGradient", inplace="1>0")
-def thresholded_relu_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
-    """dx = dy * sign(y)."""
-    dy = shaped_like(dy, y)
-    return torch.mul(dy, torch.sign(y), out=out)
-
-
 @operator("EluGradient", inplace="1>0")
 def elu_gradient(y: Tensor, dy: Tensor, *, alpha: float = 1.0, out: Out = None) -> Tensor:
     """dx = dy where y >= 0, else dy * (y + alpha)."""
@@ -215,18 +210,15 @@ def tanh_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     return torch.mul(dy, y.new_ones(()) - y * y, out=out)
 
 
-@operator("SoftplusGradient", inplace="1>0")
-def softplus_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
-    """dx = dy * (1 - exp(-y))."""
-    dy = shaped_like(dy, y)
-    return torch.mul(dy, 1 - torch.exp(-y), out=out)
-
-
-@operator("SoftsignGradient", inplace="1>0")
-def softsign_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
-    """dx = dy / (1 + |x|)^2."""
-    dy = shaped_like(dy, x)
-    return torch.div(dy, torch.square(torch.abs(x) + 1), out=out)
+declare_gradient("ThresholdedRelu", "dy * sign(y)", torch.sign, inplace="1>0")
+declare_gradient("Softplus", "dy * (1 - exp(-y))", lambda y: 1 - torch.exp(-y), inplace="1>0")
+declare_gradient(
+    "Softsign",
+    "dy / (1 + |x|)^2",
+    lambda x: torch.square(torch.abs(x) + 1),
+    torch.div,
+    inplace="1>0",
+)
 
 
 @operator("SwishGradient", inplace="2>0")
@@ -268,12 +260,8 @@ def logit_gradient(x: Tensor, dy: Tensor, *, eps: float = 1e-6, out: Out = None)
 
 def _slopes(w: Tensor, x: Tensor, order: str) -> Tensor:
     """Return a view of the slopes, one or one per channel, that broadcasts with X."""
-    channel = 1 if image_order(order) == "NCHW" else x.dim() - 1
-    if w.numel() == 1:
-        return w.view(())
-    require(0 <= channel < x.dim(), "X has a channel dimension", x)
-    require(w.numel() == x.shape[channel], "there is one value per channel", w, x)
-    return w.view([-1 if i == channel else 1 for i in range(x.dim())])
+    order = image_order(order)
+    return w.view(()) if w.numel() == 1 else along_channels(w, x, order)
 
 
 @operator("PRelu", inplace="0>0", gradient="$Gradient o0 g0 i0 i1 > 0 1")

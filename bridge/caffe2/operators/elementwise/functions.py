@@ -22,7 +22,6 @@ from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.operators.base.checks import (
     BOOL,
-    FLOAT,
     FLOATS,
     INTS,
     LARGEST,
@@ -159,27 +158,6 @@ def abs_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     return torch.where(x == 0, dy.new_zeros(()), signed, out=out)
 
 
-@operator("CbrtGradient", inplace="0>0")
-def cbrt_gradient(dy: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
-    """dx = dy / (3 * y^2)."""
-    y = shaped_like(y, dy)
-    return torch.div(dy, 3 * y * y, out=out)
-
-
-@operator("ReciprocalGradient", inplace="1>0")
-def reciprocal_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
-    """dx = -dy * y^2."""
-    dy = shaped_like(dy, y)
-    return torch.mul(dy, -y * y, out=out)
-
-
-@operator("RsqrtGradient", inplace="0>0")
-def rsqrt_gradient(dy: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
-    """dx = -dy * y^3 / 2."""
-    y = shaped_like(y, dy)
-    return torch.mul(dy, torch.pow(y, 3) * -0.5, out=out)
-
-
 @operator("ClipGradient", inplace="1>0")
 def clip_gradient(
     y: Tensor, dy: Tensor, *, min: float = -LARGEST, max: float = LARGEST, out: Out = None
@@ -200,15 +178,19 @@ def _declare(name: str, function: str, gradient: str, **declaration: Any) -> Non
     operator(name, gradient=gradient, **declaration)(compute)
 
 
-def _declare_gradient(
+def declare_gradient(
     name: str,
     formula: str,
     slope: Callable[[Tensor], Tensor],
     combined: Callable[..., Tensor] = torch.mul,
     *,
-    types: Any = FLOAT,
+    first: str = "x",
+    **declared: Any,
 ) -> None:
-    """Declare dx = `combined`(dy, slope(x)), by name of the function as (x, dy) or as (dy, x)."""
+    """Declare dx = `combined`(dy, slope(x)) as the gradient operator of `name`.
+
+    Its inputs are (x, dy), or (dy, x) if the `first` is dy; x stands for the output y, too.
+    """
 
     def by_input(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
         return combined(shaped_like(dy, x), slope(x), out=out)
@@ -216,23 +198,30 @@ def _declare_gradient(
     def by_gradient(dy: Tensor, x: Tensor, *, out: Out = None) -> Tensor:
         return combined(dy, slope(shaped_like(x, dy)), out=out)
 
-    compute = by_gradient if name in ("Cosh", "Cube", "Sinh") else by_input
+    compute = by_gradient if first == "dy" else by_input
     compute.__doc__ = f"dx = {formula}."
     compute.__name__ = compute.__qualname__ = f"{name.lower()}_gradient"
-    operator(f"{name}Gradient", types=types)(compute)
+    operator(f"{name}Gradient", **declared)(compute)
 
 
-_declare_gradient("Acos", "-dy / sqrt(1 - x^2)", lambda x: -torch.rsqrt(1 - x * x))
-_declare_gradient("Asin", "dy / sqrt(1 - x^2)", lambda x: torch.rsqrt(1 - x * x))
-_declare_gradient("Atan", "dy / (1 + x^2)", lambda x: 1 + x * x, torch.div)
-_declare_gradient("Cos", "-dy * sin(x)", lambda x: -torch.sin(x))
-_declare_gradient("Cosh", "dy * sinh(x)", torch.sinh)
-_declare_gradient("Cube", "dy * 3 * x^2", lambda x: 3 * x * x, types=NUMBERS)
+declare_gradient("Acos", "-dy / sqrt(1 - x^2)", lambda x: -torch.rsqrt(1 - x * x))
+declare_gradient("Asin", "dy / sqrt(1 - x^2)", lambda x: torch.rsqrt(1 - x * x))
+declare_gradient("Atan", "dy / (1 + x^2)", lambda x: 1 + x * x, torch.div)
+declare_gradient("Cos", "-dy * sin(x)", lambda x: -torch.sin(x))
+declare_gradient("Cosh", "dy * sinh(x)", torch.sinh, first="dy")
+declare_gradient("Cube", "dy * 3 * x^2", lambda x: 3 * x * x, first="dy", types=NUMBERS)
 _ERF_SLOPE = 2 / math.sqrt(math.pi)
-_declare_gradient("Erf", "dy * 2 / sqrt(pi) * exp(-x^2)", lambda x: torch.exp(-x * x) * _ERF_SLOPE)
-_declare_gradient("Sin", "dy * cos(x)", torch.cos)
-_declare_gradient("Sinh", "dy * cosh(x)", torch.cosh)
-_declare_gradient("Tan", "dy / cos(x)^2", lambda x: torch.square(torch.cos(x)), torch.div)
+declare_gradient("Erf", "dy * 2 / sqrt(pi) * exp(-x^2)", lambda x: torch.exp(-x * x) * _ERF_SLOPE)
+declare_gradient("Sin", "dy * cos(x)", torch.cos)
+declare_gradient("Sinh", "dy * cosh(x)", torch.cosh, first="dy")
+declare_gradient(
+    "Cbrt", "dy / (3 * y^2)", lambda y: 3 * y * y, torch.div, first="dy", inplace="0>0"
+)
+declare_gradient("Reciprocal", "-dy * y^2", lambda y: -y * y, inplace="1>0")
+declare_gradient(
+    "Rsqrt", "-dy * y^3 / 2", lambda y: torch.pow(y, 3) * -0.5, first="dy", inplace="0>0"
+)
+declare_gradient("Tan", "dy / cos(x)^2", lambda x: torch.square(torch.cos(x)), torch.div)
 
 for _name in ("Abs", "Acos", "Asin", "Atan", "Cos", "Erf", "Sin", "Tan"):
     _declare(_name, _name.lower(), f"{_name}Gradient i0 g0 > 0")

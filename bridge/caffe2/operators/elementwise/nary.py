@@ -28,8 +28,10 @@ from bridge.caffe2.operators.base.checks import (
 )
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
 from bridge.caffe2.operators.base.gradients import gradient_alone
+from bridge.caffe2.operators.base.rows_and_segments import along_rows
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.operators.elementwise import small_kernels
+from bridge.caffe2.operators.movement.copies import copied, passed_on
 
 
 def _enforce_alike(xs: tuple[Tensor, ...]) -> None:
@@ -41,16 +43,11 @@ def _enforce_alike(xs: tuple[Tensor, ...]) -> None:
             )
 
 
-def _copied(x: Tensor, out: Out) -> Tensor:
-    """Return `x`, copied to `out` if there is one."""
-    return x if out is None or out is x else out.copy_(x)
-
-
 def _total(xs: tuple[Tensor, ...], out: Out) -> Tensor:
     """Return the sum of the tensors, which all but the first may not be `out`."""
     _enforce_alike(xs)
     if len(xs) == 1:
-        return _copied(xs[0], out)
+        return copied(xs[0], out)
     if out is not None and len(xs) > 2 and takes_few(out, *xs):
         return run_kernel(small_kernels.total, out, [*xs], out.numel())
     total = torch.add(xs[0], xs[1], out=out)
@@ -59,12 +56,7 @@ def _total(xs: tuple[Tensor, ...], out: Out) -> Tensor:
     return total
 
 
-def _passed_on(maker: GradientMaker) -> None:
-    for i in range(len(maker.op.input)):
-        maker.set_gradient(i, maker.GO(0))
-
-
-@operator("Sum", inplace="0>0", types=NUMBERS, inputs="1-*", gradient=_passed_on)
+@operator("Sum", inplace="0>0", types=NUMBERS, inputs="1-*", gradient=passed_on)
 @operator("SumInt", inplace="0>0", types=NUMBERS, inputs="1-*")
 def sum_(*xs: Tensor, out: Out = None) -> Tensor:
     """The sum of the inputs."""
@@ -87,7 +79,7 @@ def extreme(*xs: Tensor, kind: OperatorType, out: Out = None) -> Tensor:
     greatest = kind == "Max"
     _enforce_alike(xs)
     if len(xs) == 1:
-        return _copied(xs[0], out)
+        return copied(xs[0], out)
     y = xs[0].detach()
     by_kernel = takes_kernels(*xs, *(() if out is None else (out,)))
     made = torch.empty_like(y) if by_kernel and out is None else out
@@ -197,7 +189,7 @@ def _by_rows(condition: Tensor, x: Tensor) -> Tensor:
     """Return a view of conditions, one per row of `x`, that broadcasts with `x`."""
     fits = condition.dim() == 1 and x.dim() > 0 and condition.shape[0] == x.shape[0]
     require(fits, "there is one bool per row", condition, x)
-    return condition.view(-1, *[1] * (x.dim() - 1))
+    return along_rows(condition, x)
 
 
 @operator("Where", types=_TYPES, gradient="undefined")

@@ -87,22 +87,21 @@ def total(y: Tensor, list xs: list[Tensor], int64_t n) -> Tensor:
     return y
 
 
-cdef cloned_void greater_of(float *y, const float *a, const float *b, int64_t n) noexcept nogil:
+cdef cloned_void set_extremes(
+    float *y, const float *a, const float *b, bint greatest, int64_t n
+) noexcept nogil:
     cdef float one, other
     cdef int64_t i
-    for i in range(n):
-        one = a[i]
-        other = b[i]
-        y[i] = other if one < other else one
-
-
-cdef cloned_void smaller_of(float *y, const float *a, const float *b, int64_t n) noexcept nogil:
-    cdef float one, other
-    cdef int64_t i
-    for i in range(n):
-        one = a[i]
-        other = b[i]
-        y[i] = other if other < one else one
+    if greatest:
+        for i in range(n):
+            one = a[i]
+            other = b[i]
+            y[i] = other if one < other else one
+    else:
+        for i in range(n):
+            one = a[i]
+            other = b[i]
+            y[i] = other if other < one else one
 
 
 def extreme(y: Tensor, a: Tensor, b: Tensor, bint greatest, int64_t n) -> Tensor:
@@ -110,10 +109,7 @@ def extreme(y: Tensor, a: Tensor, b: Tensor, bint greatest, int64_t n) -> Tensor
 
     Of any size: 128 × 1,000 take 20 microseconds, by torch.where 500.
     """
-    if greatest:
-        greater_of(floats_of(y, n), floats_of(a, n), floats_of(b, n), n)
-    else:
-        smaller_of(floats_of(y, n), floats_of(a, n), floats_of(b, n), n)
+    set_extremes(floats_of(y, n), floats_of(a, n), floats_of(b, n), greatest, n)
     return y
 
 

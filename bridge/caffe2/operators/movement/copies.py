@@ -26,7 +26,7 @@ from bridge.caffe2.operators.base.gradients import with_gradient
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 
-def _copied(x: Tensor, out: Out) -> Tensor:
+def copied(x: Tensor, out: Out) -> Tensor:
     """Return `x`, copied to `out` if there is one; the engine copies other results."""
     return x if out is None or out is x else out.copy_(x)
 
@@ -34,7 +34,7 @@ def _copied(x: Tensor, out: Out) -> Tensor:
 @operator("Copy", types=None, across=("x",), gradient="CopyOnDeviceLike g0 i0 > 0")
 def copy(x: Tensor, *, device: TargetDevice = "cpu", out: Out = None) -> Tensor:
     """A copy of X, of any type, which may be on another GPU."""
-    return _copied(x, out) if out is not None or x.device == device else x.to(device)
+    return copied(x, out) if out is not None or x.device == device else x.to(device)
 
 
 @operator("CopyOnDeviceLike", types=None, rearranges={0: 0}, on_host=("x",))
@@ -59,7 +59,7 @@ def ensure_cpu_output(x: Tensor) -> Tensor:
 def stop_gradient(x: Tensor, *, out: Out = None) -> Tensor:
     """A copy of X, which has no gradient."""
     # torch.compile does not see that an output of a module has the memory that `detach` shares.
-    return x.detach().clone() if x.requires_grad else _copied(x, out)
+    return x.detach().clone() if x.requires_grad else copied(x, out)
 
 
 @operator("ZeroGradient", types=None, gradient="ConstantFill{value=0.0} i0 > 0")
@@ -70,7 +70,7 @@ def zero_gradient(x: Tensor) -> None:
 @operator("NegateGradient", inplace="0>0", types=None, gradient="Negative g0 > 0")
 def negate_gradient(x: Tensor, *, out: Out = None) -> Tensor:
     """A copy of X, whose gradient is negated."""
-    return with_gradient(x.detach(), -x) if x.requires_grad else _copied(x, out)
+    return with_gradient(x.detach(), -x) if x.requires_grad else copied(x, out)
 
 
 def _dense_gradient(maker: GradientMaker) -> None:
@@ -85,15 +85,16 @@ def _dense_gradient(maker: GradientMaker) -> None:
 def ensure_dense(x: Tensor, *, out: Out = None) -> Tensor:
     """A copy of X, which must have at least one dimension."""
     require(x.dim() > 0, "X has at least one dimension", x)
-    return _copied(x, out)
+    return copied(x, out)
 
 
-def _passed_on(maker: GradientMaker) -> None:
+def passed_on(maker: GradientMaker) -> None:
+    """Let the gradient of the output be that of each input."""
     for i in range(len(maker.op.input)):
         maker.set_gradient(i, maker.GO(0))
 
 
-@register_operator("Alias", ("cpu", "cuda"), inputs="1", outputs="1", gradient=_passed_on)
+@register_operator("Alias", ("cpu", "cuda"), inputs="1", outputs="1", gradient=passed_on)
 class Alias(TorchOperator):
     """A tensor with its own sizes that shares the memory of input 0.
 

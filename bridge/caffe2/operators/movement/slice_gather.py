@@ -96,16 +96,14 @@ def slice_(
     return part.contiguous() if out is None else out.copy_(part)
 
 
-def _out_of_range(indices: Tensor, rows: int, axis: int) -> EnforceIndexError:
-    return EnforceIndexError(
-        f"An index of {sorted(set(indices.reshape(-1).tolist()))} is out of range for {rows} rows "
-        f"along axis {axis}.",
-        condition="0 <= idx && idx < indexing_axis_dim",
-    )
-
-
-def _is_out_of_range(indices: Tensor, rows: int) -> bool:
-    return bool(((indices < 0) | (indices >= rows)).any())
+def _check_range(places: Tensor, indices: Tensor, rows: int, axis: int) -> None:
+    """Raise EnforceNotMet, also an IndexError, unless places, if known, are in [0, `rows`)."""
+    if has_values(places) and bool(((places < 0) | (places >= rows)).any()):
+        raise EnforceIndexError(
+            f"An index of {sorted(set(indices.reshape(-1).tolist()))} is out of range for {rows} "
+            f"rows along axis {axis}.",
+            condition="0 <= idx && idx < indexing_axis_dim",
+        )
 
 
 def _gathered(data: Tensor, indices: Tensor, axis: int, wrap: bool, match_outer: bool) -> Tensor:
@@ -121,29 +119,24 @@ def _gathered(data: Tensor, indices: Tensor, axis: int, wrap: bool, match_outer:
     if not has_values(places):
         assert_traced(places, "indices are in range", lambda x: (x >= 0) & (x < rows))
     # On the CPU torch checks the indices; a kernel for CUDA that fails ends the process.
-    if places.is_cuda and has_values(places) and _is_out_of_range(places, rows):
-        raise _out_of_range(indices, rows, axis)
+    if places.is_cuda:
+        _check_range(places, indices, rows, axis)
     outer, inner = data.shape[:axis], data.shape[axis + 1 :]
-    if not match_outer:
-        try:
-            found = torch.index_select(data, axis, places.reshape(-1))
-        except (IndexError, RuntimeError) as cause:  # along other axes than 0 it is the latter
-            if has_values(places) and _is_out_of_range(places, rows):
-                raise _out_of_range(indices, rows, axis) from cause
-            raise
-        return found.view((*outer, *indices.shape, *inner))
-    require(axis >= 1, "with match_outer the axis is at least 1", axis)
-    require(indices.shape[:axis] == outer, "the sizes of indices begin as those of data", indices)
-    blocks = data.reshape(math.prod(outer), rows, math.prod(inner))
-    each = places.long().reshape(math.prod(outer), math.prod(indices.shape[axis:]), 1)
-    each = each.expand(-1, -1, blocks.shape[2])
+    if match_outer:
+        require(axis >= 1, "with match_outer the axis is at least 1", axis)
+        fits = indices.shape[:axis] == outer
+        require(fits, "the sizes of indices begin as those of data", indices)
     try:
-        found = torch.gather(blocks, 1, each)
-    except RuntimeError as cause:
-        if has_values(places) and _is_out_of_range(places, rows):
-            raise _out_of_range(indices, rows, axis) from cause
+        if not match_outer:
+            found = torch.index_select(data, axis, places.reshape(-1))
+            return found.view((*outer, *indices.shape, *inner))
+        blocks = data.reshape(math.prod(outer), rows, math.prod(inner))
+        each = places.long().reshape(math.prod(outer), math.prod(indices.shape[axis:]), 1)
+        found = torch.gather(blocks, 1, each.expand(-1, -1, blocks.shape[2]))
+        return found.view((*indices.shape, *inner))
+    except (IndexError, RuntimeError):  # along other axes than 0 it is the latter
+        _check_range(places, indices, rows, axis)
         raise
-    return found.view((*indices.shape, *inner))
 
 
 def _gather_gradient(maker: GradientMaker) -> None:
