@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 import torch
@@ -12,9 +13,8 @@ from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import Out, operator
 from bridge.caffe2.operators.base.checks import FLOATS, INTS, assert_traced, has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import run_kernel
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
-from bridge.caffe2.operators.elementwise import small_kernels
 
 
 @operator(
@@ -26,24 +26,28 @@ from bridge.caffe2.operators.elementwise import small_kernels
 )
 def nan_check(x: Tensor, *others: Tensor, out: Out = None) -> Tensor:
     """A copy of input 0. Raises EnforceNotMet: it has NaN or infinities."""
-    if takes_kernels(x):
-        x = run_kernel(small_kernels.finite, x, x.numel())
-    elif not has_values(x):
+    if has_values(x):
+        run_kernel(_finite, x)
+    else:
         assert_traced(x, "no element is NaN or infinite", torch.isfinite)
-    elif not bool(torch.isfinite(x).all()):
-        raise EnforceNotMet("Input 0 has NaN or infinities.")
     return x.clone() if out is None else out.copy_(x)
 
 
 @operator("EnforceFinite", gradient="undefined", types=FLOATS, effects=("io",))
 def enforce_finite(x: Tensor) -> None:
     """No output. Raises EnforceNotMet: an element of input 0 is NaN or infinite."""
-    if takes_kernels(x):
-        small_kernels.finite(x, x.numel())
-        return
-    finite = torch.isfinite(x).reshape(-1)
-    if not bool(finite.all()):
-        raise EnforceNotMet(f"Element {int((~finite).nonzero()[0])} is not finite.")
+    _finite(x)
+
+
+def _finite(x: Tensor) -> Tensor:
+    """Return X. Raises EnforceNotMet: an element is NaN or infinite."""
+    # With such an element the sum is none either, and without one only if it overflows.
+    if not math.isfinite(x.sum().item()):
+        wrong = (~torch.isfinite(x)).reshape(-1).nonzero()
+        if len(wrong):
+            value = x.reshape(-1)[wrong[0]].item()
+            raise EnforceNotMet(f"Element {int(wrong[0])} is {value}, not finite.")
+    return x
 
 
 @operator("Assert", types=(*INTS, c10.bool), effects=("io",))

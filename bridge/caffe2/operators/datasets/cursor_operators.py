@@ -6,6 +6,7 @@ Follows caffe2/operators/dataset_ops.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,7 +22,6 @@ from bridge.caffe2.operators.datasets.columns import (
     fields_of,
     put_column,
 )
-from bridge.caffe2.operators.datasets.standard_shuffle import shuffled
 
 
 @procedure("CreateTreeCursor", inputs="0", outputs="1", gradient="undefined")
@@ -118,9 +118,47 @@ def sort_and_shuffle(op: TorchOperator) -> None:
         order = torch.sort(keys[:size], stable=True).indices
     run, batches = batch * min(run, size // batch), size // batch
     parts = order[: (size - 1) // run * run if run else 0].view(-1, max(run, 1))
-    order = torch.cat([parts[:, shuffled(run)].flatten(), order[parts.numel() :]])
+    order = torch.cat([parts[:, _shuffled(run)].flatten(), order[parts.numel() :]])
     parts = order[: batches * batch].view(batches, batch)
-    op.put(0, torch.cat([parts[shuffled(batches)].flatten(), order[parts.numel() :]]))
+    op.put(0, torch.cat([parts[_shuffled(batches)].flatten(), order[parts.numel() :]]))
+
+
+def _shuffled(size: int) -> list[int]:
+    """Return the numbers from 0 to below `size` as std::shuffle orders them, with a new engine.
+
+    As in GNU's library: std::default_random_engine is the minimal standard generator, and each draw
+    gives two indices while their product fits.
+    """
+    places, i, draw = list(range(size)), 1, _below()
+    several = bool(size) and _RANGE // size >= size
+    if several and size % 2 == 0:
+        drawn = draw(2)
+        places[1], places[drawn], i = places[drawn], places[1], 2
+    while i < size:
+        drawn = draw((i + 1) * (i + 2) if several else i + 1)
+        for at in divmod(drawn, i + 2) if several else (drawn,):
+            places[i], places[at] = places[at], places[i]
+            i += 1
+    return places
+
+
+_MODULUS = 2**31 - 1
+_RANGE = _MODULUS - 2  # the engine returns 1 to MODULUS - 1
+
+
+def _below() -> Callable[[int], int]:
+    """Return a function that draws a uniform integer in [0, count)."""
+    state = 1
+
+    def draw(count: int) -> int:
+        nonlocal state
+        scale = _RANGE // count
+        while True:
+            state = state * 16807 % _MODULUS
+            if state - 1 < count * scale:
+                return (state - 1) // scale
+
+    return draw
 
 
 @procedure("ReadRandomBatch", inputs="1-*", outputs="1-*", gradient="undefined")

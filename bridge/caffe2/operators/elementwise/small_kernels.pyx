@@ -15,8 +15,6 @@ from libc.string cimport memmove
 from bridge.caffe2.operators.base.cloned cimport cloned_void
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
-from bridge.c10.errors import EnforceNotMet
-
 # pyi: from torch import Tensor
 
 
@@ -211,31 +209,3 @@ def gelu_gradient(dx: Tensor, dy: Tensor, x: Tensor, int64_t n) -> Tensor:
         density = <float>0.3989422804014327 * expf(<float>-0.5 * at[i] * at[i])
         target[i] = by[i] * (below + at[i] * density)
     return dx
-
-
-def finite(x: Tensor, int64_t n) -> Tensor:
-    """Return x, which has `n` elements. Raises EnforceNotMet: one is NaN or infinite."""
-    cdef const float *source = floats_of(x, n)
-    cdef float zero = 0
-    cdef int64_t i
-    add_zeros(&zero, source, n)
-    if zero != 0:       # NaN
-        for i in range(n):
-            if source[i] - source[i] != 0:
-                raise EnforceNotMet(f"Element {i} is {source[i]}, not finite.")
-    return x
-
-
-cdef cloned_void add_zeros(float *total, const float *x, int64_t n) noexcept nogil:
-    """Add 0 for each finite element, NaN for others, in sums beside each other."""
-    cdef float[32] sums
-    cdef int64_t i, j
-    for j in range(32):
-        sums[j] = 0
-    for i in range(n // 32):
-        for j in range(32):
-            sums[j] += x[32 * i + j] * 0
-    for i in range(n // 32 * 32, n):
-        total[0] += x[i] * 0
-    for j in range(32):
-        total[0] += sums[j]

@@ -17,12 +17,13 @@ def test_tensors_of_devices_are_summed_gathered_and_scattered():
     from bridge.caffe2.operators.distributed import collectives
 
     xs = [torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[10.0, 20.0], [30.0, 40.0]])]
-    assert collectives.total(xs, 1).tolist() == [[11, 22], [33, 44]]
+    over = collectives.over_devices
+    assert over("NCCLReduce", xs, 1)[0].tolist() == [[11, 22], [33, 44]]
     assert xs[1].tolist() == [[10, 20], [30, 40]]
-    assert [y.shape for y in collectives.gathered(xs, 0)] == [(2, 2, 2)] * 2
-    assert [y.tolist() for y in collectives.scattered(xs, 0)] == [[11, 22], [33, 44]]
+    assert [y.shape for y in over("NCCLAllGather", xs)] == [(2, 2, 2)] * 2
+    assert [y.tolist() for y in over("NCCLReduceScatter", xs)] == [[11, 22], [33, 44]]
     with pytest.raises(EnforceNotMet, match="same sizes and type"):
-        collectives.total([xs[0], xs[0][:1]])
+        over("NCCLAllreduce", [xs[0], xs[0][:1]])
 
 
 def test_there_are_none_on_the_cpu():
