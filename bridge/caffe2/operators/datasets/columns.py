@@ -61,8 +61,13 @@ class Column:
 def column_of(tensor: Tensor, name: str) -> Column:
     """Return a view of a tensor's rows. Raises EnforceNotMet: it has no dimensions or memory."""
     require(tensor.dim() > 0, f"{name} must have at least one dimension.")
-    dtype = tensor.dtype()
-    sizes = tuple(tensor.sizes())
+    whole = row_of(tensor)
+    return Column(whole.dtype, whole.sizes[1:], whole.items)
+
+
+def row_of(tensor: Tensor) -> Column:
+    """Return a view of a whole tensor as one row. Raises EnforceNotMet: it has no memory."""
+    dtype, sizes = tensor.dtype(), (1, *tensor.sizes())
     if dtype and not dtype.is_pod:
         return Column(dtype, sizes, tensor.data(dtype)[:])
     return Column(dtype, sizes, operand(tensor).reshape(-1))

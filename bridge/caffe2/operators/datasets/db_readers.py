@@ -21,7 +21,7 @@ from bridge.caffe2.files.databases import open_reader
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
 from bridge.caffe2.operators.datasets.blobs_queue import BlobsQueue
-from bridge.caffe2.operators.datasets.columns import Column, column_of, joined, put_column
+from bridge.caffe2.operators.datasets.columns import Column, joined, put_column, row_of
 
 
 class DBReader:
@@ -160,10 +160,4 @@ class TensorProtosDBInput(TorchOperator):
             len(protos) == self.OutputSize(),
             f"A record has {len(protos)} tensors, but there are {self.OutputSize()} outputs.",
         )
-        rows = []
-        for message in protos:
-            tensor = tensor_of(message)
-            sizes = list(tensor.sizes())
-            tensor.Reshape([1, *sizes])
-            rows.append(column_of(tensor, "A tensor"))
-        return rows
+        return [row_of(tensor_of(message)) for message in protos]

@@ -9,16 +9,17 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
 
-import torch
-
-from bridge import c10
 from bridge.c10 import TypeMeta
-from bridge.caffe2.blobs.string_arrays import Strings
-from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, procedure
+from bridge.caffe2.operators.datasets.columns import (
+    Column,
+    column_of,
+    joined,
+    put_column,
+    row_of,
+)
 
 
 class RebatchingQueue:
@@ -27,11 +28,11 @@ class RebatchingQueue:
     def __init__(self, capacity: int = 1, n_blobs: int = 1) -> None:
         self.n_blobs = n_blobs
         self._capacity = capacity
-        self._rows: deque[tuple[Any, ...]] = deque()
+        self._rows: deque[tuple[Column, ...]] = deque()
         self._closed = False
         self._condition = threading.Condition()
 
-    def put(self, rows: Sequence[tuple[Any, ...]]) -> bool:
+    def put(self, rows: Sequence[tuple[Column, ...]]) -> bool:
         """Add rows in order, waiting for room; return whether all could be added.
 
         They cannot once the queue is closed.
@@ -45,9 +46,9 @@ class RebatchingQueue:
                 self._condition.notify_all()
         return True
 
-    def take(self, count: int) -> list[tuple[Any, ...]]:
+    def take(self, count: int) -> list[tuple[Column, ...]]:
         """Return `count` rows, waiting for them; fewer where the queue is closed."""
-        found: list[tuple[Any, ...]] = []
+        found: list[tuple[Column, ...]] = []
         while len(found) < count:
             with self._condition:
                 self._condition.wait_for(lambda: self._closed or self._rows)
@@ -82,17 +83,18 @@ def enqueue_rebatching_queue(op: TorchOperator) -> bool:
     Waits for room. Raises EnforceNotMet: the queue is closed, or the numbers differ.
     """
     queue = op.Input(0, RebatchingQueue)
-    inputs = [_values(op.Input(i)) for i in range(1, op.InputSize())]
+    given = [op.Input(i) for i in range(1, op.InputSize())]
     require(
-        len(inputs) == queue.n_blobs,
-        f"The queue has {queue.n_blobs} tensors per row, and {len(inputs)} are given.",
+        len(given) == queue.n_blobs,
+        f"The queue has {queue.n_blobs} tensors per row, and {len(given)} are given.",
     )
     if not op.GetSingleArgument("enqueue_batch", False):
-        return bool(queue.put([tuple(one.clone() for one in inputs)]))
-    sizes = {tuple(one.shape)[:1] for one in inputs}
-    require(len(sizes) == 1 and () not in sizes, f"The inputs have {sorted(sizes)} rows.")
-    count = next(iter(sizes))[0]
-    return bool(queue.put([tuple(one[i].clone() for one in inputs) for i in range(count)]))
+        return bool(queue.put([tuple(row_of(one).kept() for one in given)]))
+    inputs = [column_of(one, f"Input {i}") for i, one in enumerate(given, 1)]
+    counts = {len(one) for one in inputs}
+    require(len(counts) == 1, f"The inputs have {sorted(counts)} rows.")
+    rows = [tuple(one.rows(i, 1).kept() for one in inputs) for i in range(len(inputs[0]))]
+    return bool(queue.put(rows))
 
 
 @procedure("DequeueRebatchingQueue", inputs="1", outputs="1-*", gradient="none", effects=True)
@@ -110,14 +112,8 @@ def dequeue_rebatching_queue(op: TorchOperator) -> bool:
     rows = queue.take(op.GetSingleArgument("num_elements", 1))
     if not rows:
         return False
-    for o, several in enumerate(zip(*rows, strict=True)):
-        shapes = {tuple(one.shape) for one in several}
-        require(len(shapes) == 1, f"Rows have the sizes {sorted(shapes)}.")
-        if isinstance(several[0], _Texts):
-            items = [item for one in several for item in one.items]
-            op.put_strings(o, [len(several), *several[0].shape], items)
-        else:
-            op.put(o, torch.stack(several))
+    for o, column in enumerate([joined(list(one)) for one in zip(*rows, strict=True)]):
+        put_column(op, o, column)
     return True
 
 
@@ -125,21 +121,3 @@ def dequeue_rebatching_queue(op: TorchOperator) -> bool:
 def close_rebatching_queue(op: TorchOperator) -> None:
     """Close the queue: no operator waits for it from now on."""
     op.Input(0, RebatchingQueue).close()
-
-
-class _Texts(Strings):
-    """Strings that can be divided into rows."""
-
-    def __getitem__(self, i: int) -> _Texts:
-        sizes = torch.Size(self.shape[1:])
-        return _Texts(sizes, self.items[i * sizes.numel() : (i + 1) * sizes.numel()])
-
-    def clone(self) -> _Texts:
-        """Return a copy."""
-        return _Texts(self.shape, list(self.items))
-
-
-def _values(tensor: Any) -> Any:
-    if tensor.dtype() is c10.string:
-        return _Texts(torch.Size(tensor.sizes()), tensor.data(c10.string)[:])
-    return operand(tensor)

@@ -12,10 +12,15 @@ import torch
 
 from bridge import c10
 from bridge.caffe2.blobs.objects import Map, Mutex, Record
-from bridge.caffe2.blobs.torch_io import operand
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.datasets.columns import (
+    Column,
+    column_of,
+    joined,
+    put_column,
+)
 
 
 @register_operator(
@@ -40,44 +45,23 @@ class ReservoirSampling(TorchOperator):
         with self.Input(3, Mutex).lock:
             self._collect(self.Input(2), self.GetSingleArgument("num_to_collect", -1))
 
-    def _rows(self, tensor: Any) -> list[Any]:
-        """Return a copy of the rows, as tensors, or lists of objects such as strings."""
-        kind = tensor.dtype()
-        if not kind or kind.is_pod:
-            return list(operand(tensor).clone())
-        items, count = list(tensor.data(kind)[:]), tensor.sizes()[0]
-        width = len(items) // max(count, 1)
-        return [items[i * width : (i + 1) * width] for i in range(count)]
-
-    def _put_rows(self, rows: list[Any], like: Any) -> None:
-        """Set the reservoir to rows; `like`: the data, which have their type and sizes."""
-        kind = like.dtype()
-        if kind.is_pod:
-            self.put(0, torch.stack(rows) if rows else operand(like)[:0].clone())
-            return
-        output = self.Output(0)
-        output.Resize([len(rows), *like.sizes()[1:]])
-        output.mutable_data(kind)[:] = [item for row in rows for item in row]
-
     def _collect(self, data: Any, most: int) -> None:
         require(most > 0, f"num_to_collect is positive, not {most}.")
-        sizes = list(data.sizes())
-        require(len(sizes) >= 1, "The data have at least one dimension.")
+        given = column_of(data, "Input 2").kept()
         reservoir = self.Input(0)
         is_new = _is_new(reservoir)
         seen = self.Input(1)
         require(seen.numel() == 1, "The number of rows seen is one int64.")
         count = 0 if is_new else int(self.x(1, (c10.int64,)).reshape(-1)[0])
-        fits = is_new or (
-            list(reservoir.sizes())[1:] == sizes[1:] and reservoir.dtype() == data.dtype()
-        )
-        require(fits, f"The data of sizes {sizes} do not fit the reservoir.")
-        rows = [] if is_new else self._rows(reservoir)
+        like = given.dtype, given.sizes[1:]
+        fits = is_new or (reservoir.dtype(), tuple(reservoir.sizes()[1:])) == like
+        require(fits, f"The data of sizes {list(given.sizes)} do not fit the reservoir.")
+        rows = [] if is_new else _rows(column_of(reservoir, "Input 0").kept())
         ids = self.integers(4, (c10.int64,)) if self.InputSize() > 4 else None
         places = self.Input(5, Map) if ids is not None else None
         kept = [] if is_new or ids is None else self.integers(6, (c10.int64,))
         known = {} if is_new or places is None else dict(places.items)
-        for i, row in enumerate(self._rows(data)):
+        for i, row in enumerate(_rows(given)):
             if ids is not None and ids[i] in known:
                 continue
             place = count
@@ -96,11 +80,15 @@ class ReservoirSampling(TorchOperator):
                 kept += [] if ids is None else [ids[i]]
             if ids is not None:
                 known[ids[i]] = place
-        self._put_rows(rows, data)
+        put_column(self, 0, joined([given.rows(0, 0), *rows]))
         self.put(1, torch.tensor([count], dtype=torch.int64, device="cpu").view(list(seen.sizes())))
         if places is not None:
             places.items = known
             self.put(3, torch.tensor(kept, dtype=torch.int64, device="cpu"))
+
+
+def _rows(column: Column) -> list[Column]:
+    return [column.rows(i, 1) for i in range(len(column))]
 
 
 def _is_new(reservoir: Any) -> bool:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.execution.function_operator import InPlace, Out, operator
+from bridge.caffe2.execution.function_operator import InPlace, OperatorType, Out, operator
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.operators.base.checks import (
@@ -276,27 +276,20 @@ def _is_plain(out: Out, a: Tensor, b: Tensor) -> bool:
 
 
 @operator("AddGradient", inplace="0>0,0>1", types=NUMBERS)
-def add_gradient(
-    dc: Tensor, a: Tensor, b: Tensor, *, broadcast: Broadcast, out: Out = None
-) -> tuple[Tensor, Tensor]:
-    """dA = dC, dB = dC."""
-    wide, dc, out = _wide(dc, a, b, broadcast, out)
-    if _is_plain(out, a, b):
-        da, db = (one if one is dc else one.copy_(dc) for one in out)
-        return da, db
-    return _folded(dc, a, a.shape, dc), _folded(dc, wide, b.shape, dc)
-
-
 @operator("SubGradient", inplace="0>0,0>1", types=NUMBERS)
-def sub_gradient(
-    dc: Tensor, a: Tensor, b: Tensor, *, broadcast: Broadcast, out: Out = None
+def add_gradient(
+    dc: Tensor, a: Tensor, b: Tensor, *, broadcast: Broadcast, kind: OperatorType, out: Out = None
 ) -> tuple[Tensor, Tensor]:
-    """dA = dC, dB = -dC."""
+    """dA = dC, and dB = dC, or -dC of a difference."""
     wide, dc, out = _wide(dc, a, b, broadcast, out)
+    negates = kind == "SubGradient"
     if _is_plain(out, a, b):
-        da = out[0] if out[0] is dc else out[0].copy_(dc)
-        return da, torch.neg(dc, out=out[1])
-    return _folded(dc, a, a.shape, dc), _folded(-dc, wide, b.shape, dc)
+        da, db = out
+        da = da if da is dc else da.copy_(dc)
+        if negates:
+            return da, torch.neg(dc, out=db)
+        return da, db if db is dc else db.copy_(dc)
+    return _folded(dc, a, a.shape, dc), _folded(-dc if negates else dc, wide, b.shape, dc)
 
 
 @operator("MulGradient", inplace="0>0,0>1", types=NUMBERS)

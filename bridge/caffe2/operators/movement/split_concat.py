@@ -109,7 +109,13 @@ def _by_kernel(
         part.shape != (*before, size, *after) for part, size in zip(parts, sizes, strict=True)
     ):
         return None
-    outer, inner = math.prod(before), math.prod(after)
+    return _divided(x, parts, sizes, lengths, axis)
+
+
+def _divided(
+    x: Tensor, parts: tuple[Tensor, ...], sizes: list[int], lengths: Tensor | None, axis: int
+) -> tuple[Tensor, ...]:
+    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     run_kernel(row_kernels.split, x, list(parts), sizes, lengths, outer, inner, x.element_size())
     return parts
 
@@ -119,18 +125,12 @@ def _parts(x: Tensor, axis: int, sizes: list[int], narrow: bool, out: Out) -> tu
     require(all(size >= 0 for size in sizes), "the parts are not negative", sizes)
     rows = x.shape[axis]
     require(sum(sizes) == rows, f"the parts add up to {rows} rows", sizes)
-    parts, start = [], 0
-    for size in sizes:
-        part = x.narrow(axis, start, size)
-        parts.append(part.squeeze(axis) if narrow else part)
-        start += size
+    parts = x.unbind(axis) if narrow else x.split(sizes, axis)
     if out is None:
         return tuple([part.contiguous() for part in parts])
     outs = (out,) if len(parts) == 1 else tuple(out)
     if len(outs) > 1 and not narrow and takes_kernels(x, *outs, dtype=x.dtype):
-        outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-        run_kernel(row_kernels.split, x, list(outs), sizes, None, outer, inner, x.element_size())
-        return outs
+        return _divided(x, outs, sizes, None, axis)
     return tuple([one.copy_(part) for one, part in zip(outs, parts, strict=True)])
 
 
