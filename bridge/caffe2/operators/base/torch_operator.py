@@ -123,10 +123,6 @@ class TorchOperator(Operator):
         """Return the integers of input `i` as a list."""
         return self.x(i, types).reshape(-1).tolist()
 
-    def has_strings(self, i: int) -> bool:
-        """Return whether input `i` is a tensor of strings."""
-        return bool(self.Input(i).dtype() is c10.string)
-
 
 Kind = TypeVar("Kind", bound=TorchOperator)
 Run = Callable[[Kind], bool | None]

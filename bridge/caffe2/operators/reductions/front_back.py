@@ -18,7 +18,7 @@ from bridge.caffe2.execution.function_operator import OperatorType, Out, operato
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require, require_all
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few
 from bridge.caffe2.operators.base.gradients import extreme_over
-from bridge.caffe2.operators.elementwise.legacy_broadcast import aligned, axis_of
+from bridge.caffe2.operators.elementwise.binary import aligned, axis_of
 from bridge.caffe2.operators.movement import row_kernels
 
 _FLOAT_TYPES = {"lengths": INT32}
@@ -214,7 +214,7 @@ def sum_reduce_like(
     axis_str: str = "",
     order: str = "NCHW",
 ) -> Tensor:
-    """A summed to the sizes of B, which broadcasts as in `legacy_broadcast`."""
+    """A summed to the sizes of B, which broadcasts as in `elementwise.binary`."""
     axis = axis_of(axis, axis_str, order)
     if b.numel() == 1:
         return a.sum().reshape(b.shape)
