@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that have the gradient of Caffe2, which torch does not give them.
+"""Values that have the gradient of Caffe2, which torch does not give them; gradient operators.
 
 A tensor minus its own values is 0 and has its gradient. Of infinite elements the difference would
 be NaN.
@@ -7,10 +7,14 @@ be NaN.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from bridge.caffe2.execution.function_operator import Out
+from bridge.caffe2.execution.function_operator import Out, operator
+from bridge.caffe2.operators.base.checks import shaped_like
 
 
 def gradient_alone(x: Tensor) -> Tensor:
@@ -54,3 +58,29 @@ def extreme_over(
     kept = function(fixed, dims, True)
     change = torch.where(x == kept, gradient_alone(x), x.new_zeros(())).sum(dims, keepdim)
     return change + (kept if keepdim else function(fixed, dims, False))
+
+
+def declare_gradient(
+    name: str,
+    formula: str,
+    slope: Callable[[Tensor], Tensor],
+    combined: Callable[..., Tensor] = torch.mul,
+    *,
+    first: str = "x",
+    **declared: Any,
+) -> None:
+    """Declare dx = `combined`(dy, slope(x)) as the gradient operator of `name`.
+
+    Its inputs are (x, dy), or (dy, x) if the `first` is dy; x stands for the output y, too.
+    """
+
+    def by_input(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
+        return combined(shaped_like(dy, x), slope(x), out=out)
+
+    def by_gradient(dy: Tensor, x: Tensor, *, out: Out = None) -> Tensor:
+        return combined(dy, slope(shaped_like(x, dy)), out=out)
+
+    compute = by_gradient if first == "dy" else by_input
+    compute.__doc__ = f"dx = {formula}."
+    compute.__name__ = compute.__qualname__ = f"{name.lower()}_gradient"
+    operator(f"{name}Gradient", **declared)(compute)

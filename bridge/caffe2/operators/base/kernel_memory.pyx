@@ -6,7 +6,7 @@ A tape passes a `Memory`, which has the address; see `bridge.caffe2.execution.ta
 """
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uintptr_t
 
 from bridge.c10.python_api cimport Py_TYPE, take_pending
 from bridge.caffe2.execution.tape cimport Memory
@@ -86,12 +86,19 @@ cdef int check_rows(
     const void *indices, bint wide, int64_t n, int64_t first, int64_t rows
 ) except -1:
     """Raise EnforceNotMet, also an IndexError, unless indices are from `first` to below `rows`."""
-    cdef int64_t i, row
-    for i in range(n):
-        row = row_at(indices, wide, i)
-        if row < first or row >= rows:
-            given = sorted({row_at(indices, wide, k) for k in range(n)})
-            raise EnforceIndexError(
-                f"An index of {given} is out of range for {rows} rows along axis 0.",
-                condition="0 <= idx && idx < N")
+    cdef const int64_t *longs = <const int64_t *>indices
+    cdef const int32_t *ints = <const int32_t *>indices
+    cdef int64_t i
+    cdef bint fits = True
+    if wide:
+        for i in range(n):
+            fits &= (longs[i] >= first) & (longs[i] < rows)
+    else:
+        for i in range(n):
+            fits &= (ints[i] >= first) & (ints[i] < rows)
+    if not fits:
+        given = sorted({row_at(indices, wide, i) for i in range(n)})
+        raise EnforceIndexError(
+            f"An index of {given} is out of range for {rows} rows along axis 0.",
+            condition="0 <= idx && idx < N")
     return 0

@@ -7,7 +7,7 @@ ids int32, or with `wide` int64; they are checked before anything is written. Th
 set and returned.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.string cimport memcpy, memset
 
 from bridge.caffe2.operators.base.cloned cimport cloned_void, inlined_void
@@ -99,13 +99,16 @@ def last_id(ids: Tensor, int64_t n, bint wide, bint gapless) -> int:
     not 0, 1, 2, ..., each at least once.
     """
     cdef const void *given = <const void *>floats_of(ids, n)
-    cdef int64_t i, one, last = -1 if gapless else 0
+    cdef int64_t i, one, last = 0, most = 0 if gapless else INT64_MAX
     cdef bint fits = True
     for i in range(n):
         one = row_at(given, wide, i)
-        fits &= one >= last and (not gapless or one <= last + 1)
+        if one < last or one > most:
+            fits = False
         last = one
-    if not fits or (gapless and n and row_at(given, wide, 0) != 0):
+        if gapless:
+            most = one + 1
+    if not fits:
         rule = "begin with 0, are sorted and have no gaps" if gapless else \
             "are sorted, and not negative"
         raise EnforceNotMet(

@@ -27,8 +27,8 @@ from bridge.caffe2.operators.base.checks import (
     shaped_like,
 )
 from bridge.caffe2.operators.base.cpu_kernels import run_kernel, takes_few, takes_kernels
+from bridge.caffe2.operators.base.gradients import declare_gradient
 from bridge.caffe2.operators.elementwise import small_kernels
-from bridge.caffe2.operators.elementwise.functions import declare_gradient
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946

@@ -8,7 +8,6 @@ Follows the operators in caffe2/operators/, PyTorch 1.8.1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -30,7 +29,7 @@ from bridge.caffe2.operators.base.checks import (
     require_range,
     shaped_like,
 )
-from bridge.caffe2.operators.base.gradients import clamped
+from bridge.caffe2.operators.base.gradients import clamped, declare_gradient
 
 
 @operator("Cube", types=NUMBERS, gradient="$Gradient g0 i0 > 0")
@@ -176,32 +175,6 @@ def _declare(name: str, function: str, gradient: str, **declaration: Any) -> Non
     compute.__doc__ = f"torch.{function} of each element."
     compute.__name__ = compute.__qualname__ = function
     operator(name, gradient=gradient, **declaration)(compute)
-
-
-def declare_gradient(
-    name: str,
-    formula: str,
-    slope: Callable[[Tensor], Tensor],
-    combined: Callable[..., Tensor] = torch.mul,
-    *,
-    first: str = "x",
-    **declared: Any,
-) -> None:
-    """Declare dx = `combined`(dy, slope(x)) as the gradient operator of `name`.
-
-    Its inputs are (x, dy), or (dy, x) if the `first` is dy; x stands for the output y, too.
-    """
-
-    def by_input(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
-        return combined(shaped_like(dy, x), slope(x), out=out)
-
-    def by_gradient(dy: Tensor, x: Tensor, *, out: Out = None) -> Tensor:
-        return combined(dy, slope(shaped_like(x, dy)), out=out)
-
-    compute = by_gradient if first == "dy" else by_input
-    compute.__doc__ = f"dx = {formula}."
-    compute.__name__ = compute.__qualname__ = f"{name.lower()}_gradient"
-    operator(f"{name}Gradient", **declared)(compute)
 
 
 declare_gradient("Acos", "-dy / sqrt(1 - x^2)", lambda x: -torch.rsqrt(1 - x * x))
