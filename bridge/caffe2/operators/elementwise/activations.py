@@ -260,8 +260,8 @@ def logit_gradient(x: Tensor, dy: Tensor, *, eps: float = 1e-6, out: Out = None)
 
 def _slopes(w: Tensor, x: Tensor, order: str) -> Tensor:
     """Return a view of the slopes, one or one per channel, that broadcasts with X."""
-    order = image_order(order)
-    return w.view(()) if w.numel() == 1 else along_channels(w, x, order)
+    channel = 1 if image_order(order) == "NCHW" else x.dim() - 1
+    return w.view(()) if w.numel() == 1 else along_channels(w, x, channel)
 
 
 @operator("PRelu", inplace="0>0", gradient="$Gradient o0 g0 i0 i1 > 0 1")

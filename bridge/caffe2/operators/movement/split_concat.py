@@ -125,7 +125,7 @@ def _parts(x: Tensor, axis: int, sizes: list[int], narrow: bool, out: Out) -> tu
     require(all(size >= 0 for size in sizes), "the parts are not negative", sizes)
     rows = x.shape[axis]
     require(sum(sizes) == rows, f"the parts add up to {rows} rows", sizes)
-    parts = x.unbind(axis) if narrow else x.split(sizes, axis)
+    parts = x.unbind(axis) if narrow else torch.split(x, sizes, axis)
     if out is None:
         return tuple([part.contiguous() for part in parts])
     outs = (out,) if len(parts) == 1 else tuple(out)
