@@ -28,9 +28,9 @@ def test_a_hierarchy_is_read_in_the_first_run_only(monkeypatch: pytest.MonkeyPat
     workspace.RunNet(net)
     first = workspace.FetchBlob("loss")
 
-    def refuse(data: Any) -> None:
+    def refuse(*_: Any) -> None:
         pytest.fail("the hierarchy is read again")
 
-    monkeypatch.setattr(hierarchical_softmax, "_fields", refuse)
+    monkeypatch.setattr(hierarchical_softmax, "_message", refuse)
     workspace.RunNet(net)
     np.testing.assert_array_equal(workspace.FetchBlob("loss"), first)
