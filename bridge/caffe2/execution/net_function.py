@@ -42,20 +42,6 @@ class Step:
     that an operator reads itself, as Accumulate does (the attribute `reads_outputs` of its class).
     """
 
-    __slots__ = (
-        "arguments",
-        "declaration",
-        "definition",
-        "function",
-        "inputs",
-        "outputs",
-        "position",
-        "reads_outputs",
-        "reason",
-        "retained",
-        "spare",
-    )
-
     def __init__(self, definition: Definition, position: int, caller: str) -> None:
         cls = class_for(definition, caller)
         self.definition = definition
@@ -68,29 +54,18 @@ class Step:
         self.inputs = (*definition.inputs, *more)
         more = dict.fromkeys(name for name in writes if name not in definition.outputs)
         self.outputs = (*definition.outputs, *more)
-        self.retained = frozenset(writes)
         self.reads_outputs = getattr(cls, "reads_outputs", False)
-        if self.reads_outputs:
-            self.retained = frozenset(self.outputs)
-        self.function = None
+        self.retained = frozenset(self.outputs if self.reads_outputs else writes)
+        self.function = getattr(cls, "as_function", None)
         self.declaration = None
         self.arguments: dict[str, Any] = {}
-        self.reason: str | None = "has state or effects"
         if issubclass(cls, FunctionOperator):
             bound = definition.checked
-            self.declaration = bound.declaration
-            self.function = bound.function
+            self.function, self.declaration = bound.function, bound.declaration
             self.arguments = dict(bound.arguments)
-            effects = bound.declaration.effects
-            self.reason = None
-            if bound.declaration.reads_values(len(self.inputs)):
-                self.reason = "reads the values of elements"
-            elif effects & {"io", "state"}:
-                self.reason = "has state or effects"
-        else:
-            self.function = getattr(cls, "as_function", None)
-            if self.function is not None:
-                self.reason = None
+        self.reason = None if self.is_pure else "has state or effects"
+        if self.declaration is not None and self.declaration.reads_values(len(self.inputs)):
+            self.reason = "reads the values of elements"
 
     @property
     def is_pure(self) -> bool:

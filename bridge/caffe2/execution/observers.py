@@ -135,10 +135,8 @@ class ProfileObserver(Observer):
         log.info("--------- Finished operator %s in %g ms ---------", definition.type, milliseconds)
 
 
-KINDS: dict[str, type[Observer]] = {
-    kind.__name__: kind for kind in (TimeObserver, RunCountObserver, ProfileObserver)
-}
-"""The kinds of observers by name."""
+# By the names that `core.Net.AddObserver` takes.
+KINDS = {kind.__name__: kind for kind in (TimeObserver, RunCountObserver, ProfileObserver)}
 
 
 def _mean(total: float, count: int) -> float:
