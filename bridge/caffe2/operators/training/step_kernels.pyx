@@ -298,6 +298,17 @@ cdef inline float mean_square(const float *g, Py_ssize_t width) noexcept nogil:
 
 
 cdef inline inlined_void adagrad_row(
+    float *w, float *h, const float *g, Py_ssize_t width, float rate, float epsilon
+) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef float grown
+    for i in range(width):
+        grown = h[i] + g[i] * g[i]
+        h[i] = grown
+        w[i] += rate * g[i] / (sqrtf(grown) + epsilon)
+
+
+cdef inline inlined_void decayed_adagrad_row(
     float *w, float *h, const float *grad, Py_ssize_t width, float rate, float epsilon, float decay
 ) noexcept nogil:
     cdef Py_ssize_t i
@@ -313,8 +324,12 @@ cdef inline inlined_void scale_row(
     float *w, const float *g, Py_ssize_t width, float factor, float decay
 ) noexcept nogil:
     cdef Py_ssize_t i
-    for i in range(width):
-        w[i] += factor * (g[i] + decay * w[i])
+    if decay == 0:
+        for i in range(width):
+            w[i] += factor * g[i]
+    else:
+        for i in range(width):
+            w[i] += factor * (g[i] + decay * w[i])
 
 
 cdef inline float mean_square_of_decayed(
@@ -348,8 +363,11 @@ cdef cloned_void adagrad_rows(
                 grown = h[row] + mean_square_of_decayed(g, w + row * width, width, weight_decay)
             h[row] = grown
             scale_row(w + row * width, g, width, rate / (sqrtf(grown) + epsilon), weight_decay)
+        elif weight_decay == 0:
+            adagrad_row(w + row * width, h + row * width, g, width, rate, epsilon)
         else:
-            adagrad_row(w + row * width, h + row * width, g, width, rate, epsilon, weight_decay)
+            decayed_adagrad_row(
+                w + row * width, h + row * width, g, width, rate, epsilon, weight_decay)
         g += width
 
 

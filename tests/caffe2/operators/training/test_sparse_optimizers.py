@@ -66,3 +66,16 @@ def test_a_wrong_row_changes_nothing(case: str) -> None:
         )
     for name, value in before.items():
         np.testing.assert_array_equal(workspace.FetchBlob(name), value)
+
+
+@pytest.mark.parametrize("type_", ["SparseAdagrad", "RowWiseSparseAdagrad"])
+def test_an_infinite_weight_without_decay_stays_and_leaves_its_moments_finite(type_: str) -> None:
+    """As the real Caffe2 has it, which was asked: 0 times infinity is not added."""
+    workspace.FeedBlob("w", np.array([[np.inf, 1.0, 2.0]], np.float32))
+    workspace.FeedBlob("m", np.ones((1, 3) if type_ == "SparseAdagrad" else 1, np.float32))
+    workspace.FeedBlob("i", np.zeros(1, np.int64))
+    workspace.FeedBlob("g", np.ones((1, 3), np.float32))
+    workspace.FeedBlob("lr", np.array([0.1], np.float32))
+    workspace.RunOperatorOnce(core.CreateOperator(type_, ["w", "m", "i", "g", "lr"], ["w", "m"]))
+    assert workspace.FetchBlob("w")[0, 0] == np.inf
+    np.testing.assert_array_equal(workspace.FetchBlob("m"), 2.0)
