@@ -10,7 +10,7 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memmove
 
-from bridge.c10 cimport allocation, resizing
+from bridge.c10 cimport resizing
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
 from bridge.c10.storage cimport (
@@ -20,7 +20,6 @@ from bridge.c10.storage cimport (
     UNVERIFIED,
     Storage,
     begin_of,
-    nbytes_of,
     set_flags,
 )
 from bridge.c10.tensor_impl cimport (
@@ -146,9 +145,9 @@ cdef int put_result(
     """Set a blob to `result`, a new contiguous torch tensor, which `fresh` describes.
 
     The elements are copied into the blob's own memory if the blob is an input as well (`in_place`),
-    so that others who share that memory see them; if its tensor has their type and sizes and they
-    are few; and if later runs, which know the sizes, write into a buffer of the blob
-    (`into_buffer`) and it has room for them. Otherwise the memory of the result becomes the blob's.
+    so that others who share that memory see them; and if its tensor has their type and sizes and
+    they are few, or it is to stay as it is (`into_buffer`). Otherwise the memory of the result
+    becomes the blob's.
     """
     cdef BlobCore target = <BlobCore?>blob
     cdef Tensor tensor = tensor_of(target)
@@ -178,12 +177,6 @@ cdef int put_result(
                     _keep = impl.held(&data, "Operator.Output")
                     memmove(data, fresh.data("Operator.Output"), nbytes)
                 return 0
-        if into_buffer and has_memory(impl) \
-                and impl.offset * impl.c_dtype.itemsize + nbytes <= nbytes_of(impl.storage):
-            resizing.resize(tensor.impl, fresh.c_sizes, fresh.ndim, "Operator.Output")
-            allocation.mutable_data(tensor.impl, fresh.c_dtype, "Operator.Output")
-            torch_operand(tensor.impl).copy_(result)
-            return 0
     # the result of an operation is as large as its sizes
     set_flags(fresh.storage, fresh.storage.flags & ~UNVERIFIED)
     # torch must not give it other memory, as it does with an out= of other sizes: another thread

@@ -8,9 +8,8 @@ output's buffer stays there. Another one becomes the value of its blob:
 - where the output is in place of an input, it is copied into the input's memory, so that others who
   share that memory see it; a view of the input itself only changes the sizes;
 - a view of an input is copied, since outputs have memory of their own;
-- where the buffer has room for it and the function can write it (`Out`), or the buffer has its type
-  and sizes and it is small, it is copied there, so that the first run leaves the same in the blobs
-  that share the memory as later ones do;
+- where the buffer has its type and sizes and the function can write it (`Out`), or it is small, it
+  is copied there, so that the blob's memory stays the same from the first run on;
 - otherwise its memory becomes the blob's.
 
 Buffers are passed to functions that can write them, once their sizes are known: for outputs that

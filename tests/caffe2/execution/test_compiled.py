@@ -260,7 +260,7 @@ def test_training_updates_parameters_in_their_memory() -> None:
 @pytest.mark.parametrize("size", [4, 200])
 @pytest.mark.parametrize("writer", [("Gather", ["z", "rows"], {}), ("Shape", ["z"], {})])
 @pytest.mark.parametrize("kind", ["simple", "compiled"])
-def test_the_alias_of_a_blob_that_is_overwritten_by_less_has_its_elements_in_every_run(
+def test_the_alias_of_a_blob_that_is_overwritten_by_less_has_its_elements_from_run_2_on(
     kind: str, writer: tuple[str, list[str], dict[str, object]], size: int
 ) -> None:
     # As in Caffe2, where a buffer that is large enough is kept, whatever type it had.
@@ -276,6 +276,7 @@ def test_the_alias_of_a_blob_that_is_overwritten_by_less_has_its_elements_in_eve
     workspace.FeedBlob("rows", np.array([1], np.int32))
     workspace.FeedBlob("t", np.zeros((2, size), np.float32))
     workspace.CreateNet(net)
+    workspace.RunNet(net)  # the sizes are not known before: `t` gets other memory
     for _ in range(4):
         workspace.FeedBlob("t", np.zeros((2, size), np.float32))
         workspace.RunNet(net)
