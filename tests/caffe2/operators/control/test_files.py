@@ -366,6 +366,15 @@ def test_db_exists_says_whether_there_is_a_file(tmp_path: Path) -> None:
         run("DBExists", [], ["there"], db_name=str(tmp_path / "x"), db_type="other")
 
 
+def test_inferring_shapes_does_not_look_for_a_database(tmp_path: Path) -> None:
+    chunked(tmp_path / "x")
+    net = core.Net("look")
+    net.DBExists([], "there", db_name=str(tmp_path / "x"), **MINIDB)
+    assert workspace.InferShapesAndTypes([net]) == ({}, {})
+    workspace.RunNetOnce(net)
+    assert workspace.FetchBlob("there")
+
+
 def test_blobs_are_read_from_an_open_file(tmp_path: Path) -> None:
     path = str(tmp_path / "file")
     for name, value in (("a", 1.0), ("b", 2.0)):
